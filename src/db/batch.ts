@@ -1,0 +1,142 @@
+import { refuse } from '../kernel/errors.ts'
+
+/**
+ * Request coalescing. A request starts at once when its lane is idle; those that arrive while a batch is running leave
+ * together as the next one. There is no timer, so low load pays no delay, and one COMMIT pays for hundreds of requests.
+ * The start is put off to the end of the event loop's poll phase only, so that requests read in one go travel together.
+ */
+export interface BatchOptions<Item, Result> {
+  /** Does the work of one batch: one result for each item, in order. `lane` is the number of the lane it runs in. */
+  run: (items: Item[], lane: number) => Promise<Result[]>
+  /** How many batches may be under way at once. */
+  lanes: number
+  /** Items of equal keys share a lane and so keep their order and never wait for one another's locks. Absent: any idle lane. */
+  laneKey?: (item: Item) => string
+  /** Most items in one batch; larger ones cost latency and bring nothing. */
+  itemsMax: number
+  /** Most items waiting; beyond it `overloaded` is thrown before any work. */
+  waitingMax: number
+  /** Most items of one laneKey waiting, so that one hot key can't fill the queue. */
+  waitingPerKeyMax?: number
+  /** Size of an item, and the most that may wait or travel together. */
+  weigh?: (item: Item) => number
+  weightMax?: number
+  /** Milliseconds in the queue after which an item is refused. */
+  waitMsMax: number
+  now: () => number
+  /** Whether a failed batch may be tried again item by item, so that one bad item never fails its neighbours. */
+  splitOn: (error: unknown) => boolean
+}
+
+interface Waiting<Item, Result> {
+  item: Item
+  key: string | undefined
+  weight: number
+  since: number
+  resolve: (result: Result) => void
+  reject: (error: unknown) => void
+}
+
+export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (item: Item) => Promise<Result> {
+  const { run, lanes, laneKey, itemsMax, waitingMax, waitMsMax, now, splitOn } = options
+  const waitingPerKeyMax = options.waitingPerKeyMax ?? waitingMax
+  const weightMax = options.weightMax ?? Number.POSITIVE_INFINITY
+  const queues: Waiting<Item, Result>[][] = Array.from({ length: laneKey ? lanes : 1 }, () => [])
+  const busy: boolean[] = Array.from({ length: lanes }, () => false)
+  const perKey = new Map<string, number>()
+  let waiting = 0
+  let waitingWeight = 0
+  let scheduled = false
+
+  function add(item: Item): Promise<Result> {
+    const key = laneKey?.(item)
+    const weight = options.weigh?.(item) ?? 0
+    const ofKey = key === undefined ? 0 : (perKey.get(key) ?? 0)
+    if (waiting >= waitingMax || ofKey >= waitingPerKeyMax || (waiting > 0 && waitingWeight + weight > weightMax)) {
+      return Promise.reject(refuse('service_unavailable', { retryAfterS: 1, message: 'Too many requests are waiting. Retry.' }))
+    }
+    waiting++
+    waitingWeight += weight
+    if (key !== undefined) perKey.set(key, ofKey + 1)
+    return new Promise((resolve, reject) => {
+      const queue = queues[key === undefined ? 0 : laneOf(key, lanes)]
+      queue?.push({ item, key, weight, since: now(), resolve, reject })
+      if (!scheduled) {
+        scheduled = true
+        setImmediate(startIdle)
+      }
+    })
+  }
+
+  function startIdle(): void {
+    scheduled = false
+    for (let lane = 0; lane < lanes; lane++) {
+      if (!busy[lane]) void drain(lane)
+    }
+  }
+
+  async function drain(lane: number): Promise<void> {
+    busy[lane] = true
+    try {
+      for (let batch = take(lane); batch.length > 0; batch = take(lane)) await settle(batch, lane)
+    } finally {
+      busy[lane] = false
+    }
+  }
+
+  /** The next batch in arrival order; items that waited too long are refused here, before any database work. */
+  function take(lane: number): Waiting<Item, Result>[] {
+    const queue = queues[laneKey ? lane : 0] ?? []
+    const batch: Waiting<Item, Result>[] = []
+    const deadline = now() - waitMsMax
+    let taken = 0
+    let weight = 0
+    for (const entry of queue) {
+      if (batch.length >= itemsMax || (batch.length > 0 && weight + entry.weight > weightMax / 4)) break
+      taken++
+      if (entry.since < deadline) {
+        entry.reject(refuse('service_unavailable', { retryAfterS: 1, message: 'The request waited too long. Retry.' }))
+      } else {
+        batch.push(entry)
+        weight += entry.weight
+      }
+      leave(entry)
+    }
+    queue.splice(0, taken)
+    return batch
+  }
+
+  function leave(entry: Waiting<Item, Result>): void {
+    waiting--
+    waitingWeight -= entry.weight
+    if (entry.key === undefined) return
+    const rest = (perKey.get(entry.key) ?? 1) - 1
+    if (rest > 0) perKey.set(entry.key, rest)
+    else perKey.delete(entry.key)
+  }
+
+  async function settle(batch: Waiting<Item, Result>[], lane: number): Promise<void> {
+    try {
+      const results = await run(
+        batch.map((entry) => entry.item),
+        lane,
+      )
+      if (results.length !== batch.length) throw new Error(`a batch of ${batch.length} gave ${results.length} results`)
+      for (let i = 0; i < batch.length; i++) batch[i]?.resolve(results[i] as Result) // same length, checked above
+    } catch (error) {
+      if (batch.length > 1 && splitOn(error)) {
+        for (const entry of batch) await settle([entry], lane)
+      } else {
+        for (const entry of batch) entry.reject(error)
+      }
+    }
+  }
+
+  return add
+}
+
+function laneOf(key: string, lanes: number): number {
+  let sum = 0
+  for (let i = 0; i < key.length; i++) sum = (Math.imul(sum, 31) + key.charCodeAt(i)) | 0
+  return (sum >>> 0) % lanes
+}

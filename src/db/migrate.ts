@@ -1,0 +1,54 @@
+import { hash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import type { Pool } from './pool.ts'
+
+const folder = new URL('./migrations/', import.meta.url)
+/** Any fixed number: one migrator at a time per database. */
+const lockKey = 7_210_001
+
+interface Migration {
+  number: number
+  name: string
+  sql: string
+  sha256: string
+}
+
+/** Brings the database to the newest schema. Safe to run from several processes at once; gives the names it applied. */
+export async function migrate(pool: Pool): Promise<string[]> {
+  const wanted = await readMigrations()
+  return pool.transaction(async (tx) => {
+    await tx.query('select pg_advisory_xact_lock($1)', [lockKey])
+    await tx.query(
+      `create table if not exists schema_migration (
+        number int primary key, name text not null, sha256 text not null, applied_at timestamptz not null default now())`,
+    )
+    const done = await tx.query<{ number: number; sha256: string }>('select number, sha256 from schema_migration')
+    const applied: string[] = []
+    for (const migration of wanted) {
+      const before = done.find((row) => row.number === migration.number)
+      if (before && before.sha256 !== migration.sha256) throw new Error(`migration ${migration.name} was changed after it ran`)
+      if (before) continue
+      await tx.client.query(migration.sql)
+      await tx.query('insert into schema_migration (number, name, sha256) values ($1, $2, $3)', [
+        migration.number,
+        migration.name,
+        migration.sha256,
+      ])
+      applied.push(migration.name)
+    }
+    const newest = wanted.at(-1)?.number ?? 0
+    const ahead = done.find((row) => row.number > newest)
+    if (ahead) throw new Error(`the database is at migration ${ahead.number}, newer than this version knows (${newest})`)
+    return applied
+  })
+}
+
+async function readMigrations(): Promise<Migration[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).toSorted()
+  return Promise.all(
+    names.map(async (name) => {
+      const sql = await readFile(new URL(name, folder), 'utf8')
+      return { number: Number(name.slice(0, 4)), name, sql, sha256: hash('sha256', sql) }
+    }),
+  )
+}

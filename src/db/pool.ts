@@ -1,0 +1,135 @@
+import pg from 'pg'
+import { refuse } from '../kernel/errors.ts'
+
+// int8 is read as bigint everywhere: units, positions and milliseconds never pass through a double.
+pg.types.setTypeParser(pg.types.builtins.INT8, (text) => BigInt(text))
+
+/** Runs one statement and gives its rows as objects. Implemented by the pool and by an open transaction. */
+export interface Sql {
+  query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]>
+}
+
+/** An open transaction. */
+export interface Tx extends Sql {
+  /** The connection, for statements that need `rowMode: 'array'`, a name, or pipelining. */
+  readonly client: pg.PoolClient
+}
+
+export interface PoolOptions {
+  /** Shown in pg_stat_activity. */
+  name: string
+  max: number
+  /** Sends statements without waiting for the answer of the one before. */
+  pipeline?: boolean
+  /** Run-time parameters of the session, such as `{ enable_seqscan: 'off' }`. */
+  settings?: Record<string, string>
+}
+
+/** A pool of connections for one purpose, so that one kind of work never waits for another's connections. */
+export class Pool implements Sql, AsyncDisposable {
+  readonly #pool: pg.Pool
+
+  constructor(url: string, { name, max, pipeline = false, settings = {} }: PoolOptions) {
+    const parameters = { statement_timeout: '30s', idle_in_transaction_session_timeout: '5s', jit: 'off', ...settings }
+    this.#pool = new pg.Pool({
+      connectionString: url,
+      application_name: `turnpike ${name}`,
+      max,
+      pipeline,
+      connectionTimeoutMillis: 2000,
+      idleTimeoutMillis: 60_000,
+      options: Object.entries(parameters)
+        .map(([key, value]) => `-c ${key}=${value.replaceAll(' ', '\\ ')}`)
+        .join(' '),
+    })
+    // A broken idle connection is replaced by the pool; whoever holds a broken one gets the error from its query.
+    this.#pool.on('error', () => {})
+  }
+
+  async query<Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> {
+    const result = await this.#pool.query<Row>(text, values)
+    return result.rows
+  }
+
+  /** Commits when `work` resolves, rolls back when it throws. */
+  async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.connected(async (client) => {
+      await client.query('begin')
+      try {
+        const value = await work(asTx(client))
+        await client.query('commit')
+        return value
+      } catch (error) {
+        await client.query('rollback')
+        throw error
+      }
+    })
+  }
+
+  /** Lends one connection; a connection whose work failed in an unknown state is not used again. */
+  async connected<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect()
+    let broken: Error | undefined
+    const onError = (error: Error) => {
+      broken = error
+    }
+    client.on('error', onError)
+    try {
+      return await work(client)
+    } catch (error) {
+      if (isConnectionLoss(error)) broken = error as Error
+      throw error
+    } finally {
+      client.off('error', onError)
+      client.release(broken)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#pool.end()
+  }
+}
+
+export function asTx(client: pg.PoolClient): Tx {
+  return {
+    client,
+    async query<Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> {
+      const result = await client.query<Row>(text, values)
+      return result.rows
+    },
+  }
+}
+
+/** The five-character SQLSTATE of a PostgreSQL error, or undefined. */
+export function sqlState(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined
+}
+
+/** The connection is gone or the server is going: nothing is known about a COMMIT that was under way. */
+export function isConnectionLoss(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const state = sqlState(error)
+  if (state !== undefined) return state.startsWith('08') || state.startsWith('57P')
+  const code = (error as NodeJS.ErrnoException).code
+  return (
+    code === 'ECONNREFUSED' ||
+    code === 'ECONNRESET' ||
+    code === 'ENOENT' ||
+    code === 'EPIPE' ||
+    /connection (terminated|timeout|ended)|timeout exceeded when trying to connect|Client (has encountered|was closed|is closed)/i.test(
+      error.message,
+    )
+  )
+}
+
+/** Worth another try later: lost connections, locks, serialisation, resources, shutdown. */
+export function isRetryable(error: unknown): boolean {
+  const state = sqlState(error)
+  if (state === undefined) return isConnectionLoss(error)
+  return /^(08|40|53|57|55P03|58)/.test(state)
+}
+
+/** Turns a retryable database error into the 503 that callers retry; gives anything else back. */
+export function unavailable(error: unknown, code: 'service_unavailable' | 'billing_unavailable'): unknown {
+  return isRetryable(error) ? refuse(code, { retryAfterS: 1, cause: error }) : error
+}

@@ -1,0 +1,69 @@
+/**
+ * The catalogue of expected errors: every code a caller can see, with its status and public words.
+ * Source: the contract of the App API and the Workspace API. Anything not thrown through `refuse` is a bug and answers 500.
+ */
+const catalogue = {
+  invalid_request: [400, 'The request is not valid.'],
+  unknown_field: [400, 'The request has a field this operation does not know.'],
+  invalid_json: [400, 'The body is not valid JSON.'],
+  unsupported_encoding: [400, 'The content encoding is not supported here.'],
+  invalid_api_key: [401, 'The key is missing, invalid or revoked.'],
+  key_kind_invalid: [401, 'This kind of key is not accepted here.'],
+  api_access_required: [402, 'The workspace has no API access.'],
+  billing_payment_required: [402, 'The workspace has a payment outstanding.'],
+  scope_mismatch: [403, 'The request names another app or environment than its key.'],
+  workspace_access_denied: [403, 'You are not a member of this workspace.'],
+  workspace_admin_required: [403, 'This needs an owner or admin of the workspace.'],
+  not_found: [404, 'Not found.'],
+  feature_not_found: [404, 'No published Feature has this key.'],
+  method_not_allowed: [405, 'The method is not allowed here.'],
+  operation_conflict: [409, 'The operation id was used before with other input.'],
+  identity_conflict: [409, 'The identities cannot be joined.'],
+  idempotency_conflict: [409, 'The Idempotency-Key was used before with another body.'],
+  conflict: [409, 'The request conflicts with what is stored.'],
+  customer_deleted: [410, 'The customer was deleted.'],
+  payload_too_large: [413, 'The body is too large.'],
+  rate_limited: [429, 'Too many requests.'],
+  internal_error: [500, 'Something went wrong on our side.'],
+  billing_unavailable: [503, 'Access cannot be decided at the moment. Retry with the same operation id.'],
+  service_unavailable: [503, 'The service cannot take the request at the moment. Retry.'],
+} as const satisfies Record<string, readonly [number, string]>
+
+export type ErrorCode = keyof typeof catalogue
+export interface Issue {
+  path: string
+  message: string
+}
+
+export interface RefusalDetail {
+  /** Public sentence; the catalogue's words when absent. */
+  message?: string
+  details?: Record<string, unknown>
+  issues?: Issue[]
+  param?: string
+  /** Seconds; every 429 and 503 carries one. */
+  retryAfterS?: number
+  /** Never shown to the caller, only logged. */
+  cause?: unknown
+}
+
+/** An expected refusal. `status`, `code` and `message` are public. */
+export class Refusal extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly detail: RefusalDetail
+
+  constructor(code: ErrorCode, detail: RefusalDetail) {
+    const [status, words] = catalogue[code]
+    super(detail.message ?? words, { cause: detail.cause })
+    this.name = 'Refusal'
+    this.code = code
+    this.status = status
+    this.detail = detail
+  }
+}
+
+/** Makes the error to throw: `throw refuse('operation_conflict', { details: { operationId } })`. */
+export function refuse(code: ErrorCode, detail: RefusalDetail = {}): Refusal {
+  return new Refusal(code, detail)
+}

@@ -1,0 +1,35 @@
+/** True for text without NUL and without lone surrogates: what PostgreSQL and UTF-8 can hold. */
+export function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0')
+}
+
+/** Length in Unicode code points, counted no further than `stopAfter`. */
+export function codePoints(text: string, stopAfter: number): number {
+  if (text.length <= stopAfter) {
+    let pairs = 0
+    for (let i = 0; i < text.length - 1; i++) {
+      const unit = text.charCodeAt(i)
+      if (unit >= 0xd800 && unit <= 0xdbff) {
+        const next = text.charCodeAt(i + 1)
+        if (next >= 0xdc00 && next <= 0xdfff) {
+          pairs++
+          i++
+        }
+      }
+    }
+    return text.length - pairs
+  }
+  let count = 0
+  for (const _ of text) {
+    count++
+    if (count > stopAfter) break
+  }
+  return count
+}
+
+const reserved = new Set(['anonymous', 'guest', 'undefined', 'null'])
+
+/** The placeholder values no customer may be named by, whatever their case or surrounding white space. */
+export function isReservedDistinctId(text: string): boolean {
+  return text.length < 64 && reserved.has(text.trim().toLowerCase())
+}

@@ -1,0 +1,1 @@
+export type { AppScope, Environment, Platform, Scope } from './types.ts'
