@@ -1,1 +1,6 @@
-export type { AppScope, Environment, Platform, Scope } from './types.ts'
+export { Directory } from './directory.ts'
+export { type InstanceSecrets, openInstance } from './instance.ts'
+export { looksLikePublishableKey, looksLikeSecretKey, mintPublishableKey, mintSecretKey } from './keys.ts'
+export { Marks } from './marks.ts'
+export { touchCatalogue, touchTenancy } from './store.ts'
+export type { AppScope, Environment, Platform, Scope, SecretKeyHolder, WorkspaceAccess } from './types.ts'
