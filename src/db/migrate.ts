@@ -26,7 +26,8 @@ export async function migrate(pool: Pool): Promise<string[]> {
     const applied: string[] = []
     for (const migration of wanted) {
       const before = done.find((row) => row.number === migration.number)
-      if (before && before.sha256 !== migration.sha256) throw new Error(`migration ${migration.name} was changed after it ran`)
+      if (before && before.sha256 !== migration.sha256)
+        throw new Error(`migration ${migration.name} was changed after it ran`)
       if (before) continue
       await tx.client.query(migration.sql)
       await tx.query('insert into schema_migration (number, name, sha256) values ($1, $2, $3)', [
@@ -38,7 +39,8 @@ export async function migrate(pool: Pool): Promise<string[]> {
     }
     const newest = wanted.at(-1)?.number ?? 0
     const ahead = done.find((row) => row.number > newest)
-    if (ahead) throw new Error(`the database is at migration ${ahead.number}, newer than this version knows (${newest})`)
+    if (ahead)
+      throw new Error(`the database is at migration ${ahead.number}, newer than this version knows (${newest})`)
     return applied
   })
 }

@@ -43,3 +43,10 @@ export const propertyKeyCharsMax = 200
 export const distinctIdsMax = 1000
 /** Usage counters for entities of one account. */
 export const entityCountersMax = 10_000
+
+/** The embedded database: recovery reads at most `max_wal_size` (2 GB) of log before the first answer, on a slow disk minutes. */
+export const databaseStartMsMax = 10 * 60_000
+/** Its last checkpoint; beyond it the database is stopped at once and recovers at the next start. Within the 10 s of a clean stop. */
+export const databaseStopMsMax = 7000
+/** Its log, cut at the next start. */
+export const serverLogBytesMax = 4 * MiB

@@ -1,0 +1,137 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import {
+  chownSync,
+  closeSync,
+  fchownSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
+import { systemClock } from '../../kernel/clock.ts'
+import { serverLogBytesMax } from '../../kernel/limits.ts'
+import type { Account } from './account.ts'
+import type { Cluster } from './cluster.ts'
+import { commandOf, isAlive } from './process.ts'
+
+/** A running PostgreSQL, as its `postmaster.pid` tells. */
+export interface Postmaster {
+  processId: number
+  socketDirectory: string
+  /** Whether it takes connections; otherwise it is starting, recovering or stopping. */
+  ready: boolean
+}
+
+/** Nothing of durability is ever switched off; the rest is what PostgreSQL's defaults are too small or too chatty for. */
+const settings = {
+  fsync: 'on',
+  full_page_writes: 'on',
+  synchronous_commit: 'on',
+  listen_addresses: '',
+  port: '5432',
+  unix_socket_permissions: '0700',
+  max_connections: '100',
+  shared_buffers: '256MB',
+  max_wal_size: '2GB',
+  jit: 'off',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  // Errors of statements are the caller's to log; here their texts and values would be customers' data.
+  log_min_messages: 'log',
+  log_min_error_statement: 'panic',
+  log_error_verbosity: 'terse',
+  log_checkpoints: 'off',
+}
+
+/**
+ * The PostgreSQL that runs on this data directory, if one does. A `postmaster.pid` left behind by one that was killed is
+ * removed, also when its process id meanwhile belongs to another program. Reading, judging and removing happen without
+ * yielding, so that another start's fresh file is not taken for the old one.
+ */
+export function findPostmaster(data: string): Postmaster | undefined {
+  const path = join(data, 'postmaster.pid')
+  const text = readIfThere(path)
+  if (text === undefined) return undefined
+  const [pid = '', , , , socketDirectory = '', , , status = ''] = text.split('\n')
+  const processId = Number(pid)
+  // It is empty for an instant while it is being made.
+  const left =
+    processId > 0
+      ? !isPostmaster(processId, data)
+      : (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) < systemClock.now() - 5000
+  if (left) {
+    rmSync(path, { force: true })
+    return undefined
+  }
+  return { processId, socketDirectory, ready: status.trim() === 'ready' }
+}
+
+/** In doubt yes: PostgreSQL itself then refuses to run beside another. */
+function isPostmaster(processId: number, data: string): boolean {
+  if (!isAlive(processId)) return false
+  const command = commandOf(processId)
+  if (command === undefined) return true
+  const ofProcess = command[command.indexOf('-D') + 1]
+  return basename(command[0] ?? '') === 'postgres' && (ofProcess === undefined || isSameFolder(ofProcess, data))
+}
+
+function isSameFolder(a: string, b: string): boolean {
+  try {
+    return statSync(a).ino === statSync(b).ino && statSync(a).dev === statSync(b).dev
+  } catch {
+    // The folder was moved while in use: can't be told apart.
+    return true
+  }
+}
+
+/** Starts PostgreSQL in a session of its own: Ctrl-C in our terminal and our own death do not reach it. */
+export function launch({ home, data, account, binaries }: Cluster, socketDirectory: string): ChildProcess {
+  mkdirSync(socketDirectory, { recursive: true, mode: 0o700 })
+  if (account) chownSync(socketDirectory, account.uid, account.gid)
+  const values = { ...settings, unix_socket_directories: `"${socketDirectory.replaceAll('"', '""')}"` }
+  const options = Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const log = openLog(home, account)
+  try {
+    const child = spawn(join(binaries.directory, 'bin/postgres'), ['-D', data, ...options], {
+      ...account,
+      cwd: home,
+      env: { LC_ALL: 'C', TZ: 'UTC' },
+      detached: true,
+      stdio: ['ignore', log, log],
+    })
+    // A program that can't be started ends like one that failed at once.
+    child.on('error', () => {})
+    child.unref()
+    return child
+  } finally {
+    closeSync(log)
+  }
+}
+
+/** Its own words about why it ended: the last line that says so. */
+export function lastWords(home: string): string {
+  const lines = (readIfThere(join(home, 'server.log')) ?? '').split('\n')
+  const line = lines.findLast((text) => /(FATAL|PANIC|ERROR|could not)/.test(text)) ?? 'it said nothing'
+  return line.replace(/^.*?(FATAL|PANIC|ERROR): +/, '')
+}
+
+/** A file rather than a pipe: the database outlives us, and a pipe would not. */
+function openLog(home: string, account: Account | undefined): number {
+  const path = join(home, 'server.log')
+  const log = openSync(path, 'a', 0o600)
+  if (account) fchownSync(log, account.uid, account.gid)
+  if (statSync(path).size > serverLogBytesMax) truncateSync(path)
+  return log
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined // what readFileSync throws
+    throw error
+  }
+}

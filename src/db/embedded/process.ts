@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs'
+
+/** Whether a process with this id runs; one that has ended and waits to be reaped does not. */
+export function isAlive(processId: number): boolean {
+  try {
+    process.kill(processId, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM' // what kill throws
+  }
+  const state = /^\d+ \(.*\) (\S)/s.exec(read(`/proc/${processId}/stat`) ?? '')?.[1]
+  return state !== 'Z' && state !== 'X'
+}
+
+/** The program and arguments of a process; undefined where the system does not tell. */
+export function commandOf(processId: number): string[] | undefined {
+  return read(`/proc/${processId}/cmdline`)?.split('\0')
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // Not Linux, or the process has just gone.
+    return undefined
+  }
+}
