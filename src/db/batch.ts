@@ -1,4 +1,4 @@
-import { refuse } from '../kernel/errors.ts'
+import { type ErrorCode, refuse } from '../kernel/errors.ts'
 
 /**
  * Request coalescing. A request starts at once when its lane is idle; those that arrive while a batch is running leave
@@ -26,6 +26,8 @@ export interface BatchOptions<Item, Result> {
   now: () => number
   /** Whether a failed batch may be tried again item by item, so that one bad item never fails its neighbours. */
   splitOn: (error: unknown) => boolean
+  /** The refusal of a full queue. */
+  overloaded?: Extract<ErrorCode, 'service_unavailable' | 'billing_unavailable'>
 }
 
 interface Waiting<Item, Result> {
@@ -41,6 +43,7 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
   const { run, lanes, laneKey, itemsMax, waitingMax, waitMsMax, now, splitOn } = options
   const waitingPerKeyMax = options.waitingPerKeyMax ?? waitingMax
   const weightMax = options.weightMax ?? Number.POSITIVE_INFINITY
+  const overloaded = options.overloaded ?? 'service_unavailable'
   const queues: Waiting<Item, Result>[][] = Array.from({ length: laneKey ? lanes : 1 }, () => [])
   const busy: boolean[] = Array.from({ length: lanes }, () => false)
   const perKey = new Map<string, number>()
@@ -53,7 +56,7 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
     const weight = options.weigh?.(item) ?? 0
     const ofKey = key === undefined ? 0 : (perKey.get(key) ?? 0)
     if (waiting >= waitingMax || ofKey >= waitingPerKeyMax || (waiting > 0 && waitingWeight + weight > weightMax)) {
-      return Promise.reject(refuse('service_unavailable', { retryAfterS: 1, message: 'Too many requests are waiting. Retry.' }))
+      return Promise.reject(refuse(overloaded, { retryAfterS: 1, message: 'Too many requests are waiting. Retry.' }))
     }
     waiting++
     waitingWeight += weight
@@ -95,7 +98,7 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
       if (batch.length >= itemsMax || (batch.length > 0 && weight + entry.weight > weightMax / 4)) break
       taken++
       if (entry.since < deadline) {
-        entry.reject(refuse('service_unavailable', { retryAfterS: 1, message: 'The request waited too long. Retry.' }))
+        entry.reject(refuse(overloaded, { retryAfterS: 1, message: 'The request waited too long. Retry.' }))
       } else {
         batch.push(entry)
         weight += entry.weight

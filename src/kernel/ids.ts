@@ -27,7 +27,11 @@ export function isUuid(text: string): boolean {
 
 /** UUID version 5 (RFC 9562, SHA-1) of `name` in `namespace`, lower case. */
 export function uuidV5(namespace: string, name: string): string {
-  const digest = hash('sha1', Buffer.concat([Buffer.from(namespace.replaceAll('-', ''), 'hex'), Buffer.from(name)]), 'buffer')
+  const digest = hash(
+    'sha1',
+    Buffer.concat([Buffer.from(namespace.replaceAll('-', ''), 'hex'), Buffer.from(name)]),
+    'buffer',
+  )
   digest.writeUInt8((digest.readUInt8(6) & 0x0f) | 0x50, 6)
   digest.writeUInt8((digest.readUInt8(8) & 0x3f) | 0x80, 8)
   const hex = digest.toString('hex', 0, 16)

@@ -170,7 +170,12 @@ async function load(pool: Pool): Promise<{ snapshot: Snapshot; scopeRevisions: M
     try {
       const tx = asTx(client)
       const revisions = await readRevisions(tx)
-      const snapshot = build(revisions.instance, await readScopes(tx), await readPublishableKeys(tx), await readSecretKeys(tx))
+      const snapshot = build(
+        revisions.instance,
+        await readScopes(tx),
+        await readPublishableKeys(tx),
+        await readSecretKeys(tx),
+      )
       return { snapshot, scopeRevisions: revisions.scopes }
     } finally {
       await client.query('rollback')

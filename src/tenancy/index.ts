@@ -1,3 +1,10 @@
+export {
+  type AuditEntry,
+  claimIdempotencyKey,
+  forgetIdempotentAnswers,
+  insertAudit,
+  saveIdempotentAnswer,
+} from './change-store.ts'
 export { Directory } from './directory.ts'
 export { type InstanceSecrets, openInstance } from './instance.ts'
 export { looksLikePublishableKey, looksLikeSecretKey, mintPublishableKey, mintSecretKey } from './keys.ts'

@@ -7,22 +7,17 @@ import { insertInstance, readSealedSecrets } from './store.ts'
 export interface InstanceSecrets {
   /** Keys the hashes by which deleted distinct ids are remembered. */
   tombstoneKey: Buffer
-  /** Signs list cursors. */
-  cursorKey: Buffer
 }
 
 const context = 'instance-secrets'
 
 /** Opens the instance's secrets, making them on first run. Throws one plain sentence when the master key is another. */
 export async function openInstance(tx: Tx, masterKey: Buffer): Promise<InstanceSecrets> {
-  const fresh = { tombstone: randomBytes(32).toString('base64'), cursor: randomBytes(32).toString('base64') }
+  const fresh = { tombstone: randomBytes(32).toString('base64') }
   await insertInstance(tx, seal(masterKey, context, JSON.stringify(fresh)))
   const sealed = (await readSealedSecrets(tx)) ?? ''
   const text = unseal(masterKey, context, sealed)
   if (text === undefined) throw new Error('MASTER_KEY is not the key this database was set up with')
   const secrets = JSON.parse(text) as typeof fresh // sealed by us, above
-  return {
-    tombstoneKey: Buffer.from(secrets.tombstone, 'base64'),
-    cursorKey: Buffer.from(secrets.cursor, 'base64'),
-  }
+  return { tombstoneKey: Buffer.from(secrets.tombstone, 'base64') }
 }

@@ -105,7 +105,9 @@ export async function markAppConnected(sql: Sql, appId: string, environment: Env
 }
 
 export async function insertInstance(tx: Tx, sealedSecrets: string): Promise<void> {
-  await tx.query(`insert into instance (id, sealed_secrets) values (1, $1) on conflict (id) do nothing`, [sealedSecrets])
+  await tx.query(`insert into instance (id, sealed_secrets) values (1, $1) on conflict (id) do nothing`, [
+    sealedSecrets,
+  ])
 }
 
 export async function readSealedSecrets(tx: Sql): Promise<string | undefined> {

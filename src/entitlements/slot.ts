@@ -1,0 +1,41 @@
+import type { Refusal } from '../kernel/errors.ts'
+import type { AppScope } from '../tenancy/index.ts'
+import type { Catalogue } from './catalogue.ts'
+import type { Feature, FeatureType, UsageDecision, UsageMode } from './types.ts'
+
+/** One `/feature/consume`, checked at the edge. */
+export interface ConsumeCommand {
+  scope: AppScope
+  distinctId: string
+  featureKey: string
+  operationId: string
+  /** 1 to 2^53 − 1; in set_usage the cumulative total. */
+  quantity: bigint
+  mode: UsageMode
+  entityId: string | null
+}
+
+export interface ConsumeAnswer extends UsageDecision {
+  type: FeatureType
+  /** Unix milliseconds; null when the customer has no record. */
+  occurredAt: number | null
+  replay: boolean
+}
+
+/** A command on its way through one attempt. */
+export interface Slot {
+  command: ConsumeCommand
+  catalogue: Catalogue
+  feature: Feature | undefined
+  customerId: string
+  /** Account ids by Feature id, as far as the customer has them: the Feature's own and its credit systems'. */
+  accounts: Map<number, bigint>
+  answer: ConsumeAnswer | Refusal | undefined
+}
+
+/** What the attempt was built on changed under it: resolve again. */
+export class Changed extends Error {}
+
+/** How modes and types are stored. */
+export const modeNumber: Record<UsageMode, number> = { consume: 0, set_usage: 1 }
+export const featureTypes: FeatureType[] = ['boolean', 'metered', 'creditSystem']

@@ -1,0 +1,52 @@
+import type { FastifySchemaValidationError, FastifyServerOptions } from 'fastify'
+import { type Issue, type Refusal, refuse } from '../kernel/errors.ts'
+import { isReservedDistinctId, isStorable } from '../kernel/text.ts'
+
+/** A keyword over strings: `"x-trimmed": true`. The prefix keeps the published documents valid JSON Schema. */
+function textKeyword<T>(keyword: string, message: string, holds: (parameter: T, text: string) => boolean) {
+  return { keyword, type: 'string' as const, validate: holds, error: { message } }
+}
+
+/** No coercion, no removal, no defaults: what the caller sent is what is judged, and all of it. */
+export const ajv: NonNullable<FastifyServerOptions['ajv']> = {
+  customOptions: {
+    removeAdditional: false,
+    coerceTypes: false,
+    useDefaults: false,
+    allErrors: true,
+    allowUnionTypes: true,
+    keywords: [
+      textKeyword<boolean>('x-not-blank', 'must not be blank', (_, text) => text.trim() !== ''),
+      textKeyword<boolean>('x-trimmed', 'must not begin or end with white space', (_, text) => text.trim() === text),
+      textKeyword<boolean>('x-storable', 'must be well-formed text without NUL', (_, text) => isStorable(text)),
+      textKeyword<boolean>('x-not-reserved', 'must not be a placeholder', (_, text) => !isReservedDistinctId(text)),
+      textKeyword<number>('x-bytes-max', 'has too many bytes', (max, text) => Buffer.byteLength(text) <= max),
+    ],
+  },
+}
+
+/** The refusal for a body, query or path that does not fit its schema: `unknown_field` when that is all that is wrong. */
+export function invalid(errors: FastifySchemaValidationError[]): Refusal {
+  const issues: Issue[] = errors
+    .filter((error) => error.keyword !== 'anyOf')
+    .slice(0, 100)
+    .map((error) => ({ path: pathOf(error), message: error.message ?? 'is not valid' }))
+  const first = issues[0]
+  const onlyUnknown = errors.every((error) => error.keyword === 'additionalProperties')
+  return refuse(onlyUnknown ? 'unknown_field' : 'invalid_request', {
+    issues,
+    ...(first === undefined ? {} : { param: first.path, message: `${first.path} ${first.message}`.trim() }),
+  })
+}
+
+/** `/grants/0/feature` and the named property of the keyword become `grants.0.feature`. */
+function pathOf(error: FastifySchemaValidationError): string {
+  const parts = error.instancePath.split('/').slice(1).map(unescapePointer)
+  const named = error.params.additionalProperty ?? error.params.missingProperty
+  if (typeof named === 'string') parts.push(named)
+  return parts.join('.').slice(0, 300)
+}
+
+function unescapePointer(part: string): string {
+  return part.replaceAll('~1', '/').replaceAll('~0', '~')
+}

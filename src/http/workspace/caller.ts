@@ -1,0 +1,70 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { refuse } from '../../kernel/errors.ts'
+import type { WireNames } from '../../kernel/wire-names.ts'
+import {
+  type Directory,
+  type Environment,
+  looksLikePublishableKey,
+  type Marks,
+  type Scope,
+} from '../../tenancy/index.ts'
+
+/** Who calls the Workspace API, and in which environment. */
+export interface Caller {
+  workspaceId: string
+  environment: Environment
+  actor: { type: 'secret_key'; id: string }
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by `authenticateCaller` before validation. */
+    caller: Caller | null
+  }
+}
+
+export interface CallerOptions {
+  directory: Directory
+  marks: Marks
+  names: WireNames
+}
+
+/** `Authorization: Bearer sk_…`, then the plan, then the environment header: 401, 402, 400. */
+export function authenticateCaller({ directory, marks, names }: CallerOptions) {
+  const environmentHeader = names.environmentHeader.toLowerCase()
+  return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
+    const key = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
+    if (looksLikePublishableKey(key)) return done(refuse('key_kind_invalid'))
+    const holder = directory.secretKey(key)
+    if (!holder) return done(refuse('invalid_api_key'))
+    if (holder.access === 'api_disabled') return done(refuse('api_access_required'))
+    if (holder.access === 'payment_required') return done(refuse('billing_payment_required'))
+    const environment = request.headers[environmentHeader] ?? 'live'
+    if (environment !== 'test' && environment !== 'live') {
+      return done(refuse('invalid_request', { param: names.environmentHeader, message: 'must be test or live' }))
+    }
+    marks.keyUsed('secret', holder.keyId)
+    request.caller = { workspaceId: holder.workspaceId, environment, actor: { type: 'secret_key', id: holder.keyId } }
+    done()
+  }
+}
+
+/** The scope of a named project, or of the workspace's only one. Another workspace's project does not exist: 404. */
+export function scopeOf(directory: Directory, caller: Caller, projectId: string | undefined): Scope {
+  const projects = directory.projectsOf(caller.workspaceId)
+  if (projectId === undefined && projects.size !== 1) {
+    throw refuse('invalid_request', {
+      param: 'project_id',
+      message: 'project_id is required: the workspace has not exactly one project',
+    })
+  }
+  const id = projectId ?? [...projects][0] ?? ''
+  const scope = projects.has(id) ? directory.scope(id, caller.environment) : undefined
+  if (!scope) throw refuse('not_found', { param: 'project_id' })
+  return scope
+}
+
+/** Every scope of the caller's workspace in the caller's environment: where an object named by its id may lie. */
+export function scopesOf(directory: Directory, caller: Caller): Scope[] {
+  return [...directory.projectsOf(caller.workspaceId)].flatMap((id) => directory.scope(id, caller.environment) ?? [])
+}

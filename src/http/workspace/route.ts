@@ -1,0 +1,153 @@
+import { hash } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Pool, Tx } from '../../db/pool.ts'
+import { must } from '../../kernel/assert.ts'
+import { canonicalJson } from '../../kernel/canonical-json.ts'
+import { refuse } from '../../kernel/errors.ts'
+import {
+  claimIdempotencyKey,
+  type Directory,
+  insertAudit,
+  type Scope,
+  saveIdempotentAnswer,
+  touchCatalogue,
+  touchTenancy,
+} from '../../tenancy/index.ts'
+import { type Caller, scopeOf, scopesOf } from './caller.ts'
+
+/** What every resource of the Workspace API is built with. */
+export interface WorkspaceServices {
+  pool: Pool
+  directory: Directory
+}
+
+/** A change under way: one transaction, one audit row, one answer. */
+export interface Change {
+  tx: Tx
+  caller: Caller
+  /** The scope of `project_id`, or of the workspace's only project. */
+  scope(projectId?: string): Scope
+  /** Where an object named by id may lie. */
+  scopes(): Scope[]
+  /** Writes the audit row. `before` and `after` are the objects as the API shows them. */
+  audit(action: string, object: string, id: string, states: { before?: unknown; after?: unknown }): Promise<void>
+  /** Keys, apps or projects changed: every process hears of it, this one before the answer. */
+  tenancyChanged(): Promise<void>
+  /** Features or Products of the scope changed. */
+  catalogueChanged(scope: Scope): Promise<void>
+}
+
+export interface Answer {
+  status: number
+  body: unknown
+}
+
+/**
+ * Runs a changing handler: in one transaction, once per Idempotency-Key on POST, and with this process's memory brought up
+ * to date before the caller hears of the change.
+ */
+export function changing<Request extends FastifyRequest>(
+  { pool, directory }: WorkspaceServices,
+  handler: (change: Change, request: Request) => Promise<Answer>,
+) {
+  return async (request: Request, reply: FastifyReply): Promise<FastifyReply> => {
+    const caller = must(request.caller, 'the route is authenticated')
+    const idempotencyKey = request.method === 'POST' ? idempotencyKeyOf(request) : undefined
+    let refresh = false
+    const answer = await pool.transaction(async (tx) => {
+      if (idempotencyKey !== undefined) {
+        const fingerprint = fingerprintOf(request, caller)
+        const saved = await claimIdempotencyKey(tx, caller.workspaceId, idempotencyKey, fingerprint)
+        if (saved) {
+          if (!saved.fingerprint.equals(fingerprint)) throw refuse('idempotency_conflict')
+          return { status: saved.status, text: saved.body, replayed: true }
+        }
+      }
+      const { status, body } = await handler(
+        {
+          tx,
+          caller,
+          scope: (projectId) => scopeOf(directory, caller, projectId),
+          scopes: () => scopesOf(directory, caller),
+          audit: (action, object, id, { before, after }) =>
+            insertAudit(tx, {
+              workspaceId: caller.workspaceId,
+              actor: caller.actor,
+              action,
+              object,
+              objectId: id,
+              beforeDigest: digest(before),
+              afterDigest: digest(after),
+              requestId: request.id,
+            }),
+          tenancyChanged: () => {
+            refresh = true
+            return touchTenancy(tx)
+          },
+          catalogueChanged: (scope) => {
+            refresh = true
+            return touchCatalogue(tx, scope.scopeId)
+          },
+        },
+        request,
+      )
+      const text = JSON.stringify(body)
+      if (idempotencyKey !== undefined)
+        await saveIdempotentAnswer(tx, caller.workspaceId, idempotencyKey, { status, body: text })
+      return { status, text, replayed: false }
+    })
+    if (refresh) await directory.refresh()
+    if (answer.replayed) reply.header('idempotent-replayed', 'true')
+    return reply.code(answer.status).header('content-type', 'application/json; charset=utf-8').send(answer.text)
+  }
+}
+
+/** What a reading handler gets. */
+export interface Look {
+  caller: Caller
+  scope(projectId?: string): Scope
+  scopes(): Scope[]
+}
+
+export function reading<Request extends FastifyRequest>(
+  { directory }: WorkspaceServices,
+  handler: (look: Look, request: Request) => Promise<unknown>,
+) {
+  return async (request: Request, reply: FastifyReply): Promise<FastifyReply> => {
+    const caller = must(request.caller, 'the route is authenticated')
+    const body = await handler(
+      {
+        caller,
+        scope: (projectId) => scopeOf(directory, caller, projectId),
+        scopes: () => scopesOf(directory, caller),
+      },
+      request,
+    )
+    return reply.header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(body))
+  }
+}
+
+function idempotencyKeyOf(request: FastifyRequest): string | undefined {
+  const key = request.headers['idempotency-key']
+  if (key === undefined) return undefined
+  if (typeof key !== 'string' || key.length < 1 || key.length > 255) {
+    throw refuse('invalid_request', {
+      param: 'Idempotency-Key',
+      message: 'Idempotency-Key must have 1 to 255 characters',
+    })
+  }
+  return key
+}
+
+/** The same request: method, path, environment and body. */
+function fingerprintOf(request: FastifyRequest, caller: Caller): Buffer {
+  return hash(
+    'sha256',
+    canonicalJson([request.method, request.url, caller.environment, request.body ?? null]),
+    'buffer',
+  )
+}
+
+function digest(state: unknown): string | null {
+  return state === undefined ? null : hash('sha256', canonicalJson(state))
+}
