@@ -43,7 +43,7 @@ const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 const settings = {
   HOST: ['a host name or an IP address', isHost],
   PORT: ['a whole number from 0 to 65535', (text) => /^\d{1,5}$/.test(text) && Number(text) <= 65535],
-  DATABASE_URL: ['a postgresql:// address', (text) => isUrl(text, /^postgres(ql)?:$/)],
+  DATABASE_URL: ['a postgresql:// address, special characters of its password percent-encoded', isDatabaseUrl],
   DATA_DIR: ['a path', (text) => !text.includes('\0')],
   NAMESPACE: ['a word of 3 to 32 lower-case ASCII letters', (text) => /^[a-z]{3,32}$/.test(text)],
   MASTER_KEY: ['32 bytes in base64 (openssl rand -base64 32)', isKey],
@@ -65,8 +65,8 @@ const settings = {
 type Setting = keyof typeof settings
 type Environment = Record<string, string | undefined>
 
-/** Reads the settings from `env`; relative paths start at `cwd`. Throws ConfigError. */
-export function readConfig(env: Environment, cwd: string): Config {
+/** Reads the settings; relative paths start at `cwd`. Throws ConfigError. */
+export function readConfig(env: Environment = process.env, cwd: string = process.cwd()): Config {
   for (const name of Object.keys(env)) refuseUnknown(name)
   for (const name of settingNames()) refuseMalformed(name, env[name])
 
@@ -136,6 +136,10 @@ function isHost(text: string): boolean {
 
 function isUrl(text: string, protocol: RegExp): boolean {
   return URL.canParse(text) && protocol.test(new URL(text).protocol)
+}
+
+function isDatabaseUrl(text: string): boolean {
+  return isUrl(text, /^postgres(ql)?:$/) && !/%(?![\da-f]{2})/i.test(text)
 }
 
 function isBase(text: string, protocol: RegExp): boolean {

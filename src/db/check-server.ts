@@ -1,0 +1,35 @@
+import { StartError } from '../kernel/start-error.ts'
+import type { Sql } from './pool.ts'
+
+interface Server {
+  version: string
+  version_number: number
+  fsync: string
+  synchronous_commit: string
+  encoding: string
+}
+
+/** Refuses a server that is too old, or that would acknowledge what it could lose. Throws StartError, one line each. */
+export async function checkServer(sql: Sql): Promise<void> {
+  const [server] = await sql.query<Server>(
+    `select current_setting('server_version') as version,
+            current_setting('server_version_num')::int as version_number,
+            current_setting('fsync') as fsync,
+            current_setting('synchronous_commit') as synchronous_commit,
+            pg_encoding_to_char(encoding) as encoding
+     from pg_database
+     where datname = current_database()`,
+  )
+  const objection = server && objectionTo(server)
+  if (objection) throw new StartError(`DATABASE_URL: ${objection}`)
+}
+
+/** What speaks against a server; undefined when nothing does. */
+export function objectionTo(server: Server): string | undefined {
+  if (server.version_number < 150_000) return `PostgreSQL ${server.version} is too old, 15 or newer is needed`
+  if (server.fsync === 'off') return 'fsync is off: acknowledged events and units could be lost'
+  if (server.synchronous_commit === 'off')
+    return 'synchronous_commit is off: acknowledged events and units could be lost'
+  if (server.encoding !== 'UTF8') return `the encoding of the database is ${server.encoding}, UTF8 is needed`
+  return undefined
+}
