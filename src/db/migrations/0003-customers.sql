@@ -10,9 +10,11 @@ create table customer (
   updated_at timestamptz not null default clock_timestamp(),
   version bigint not null default 1,
   generation int not null default 0,
+  alias_count int not null default 1,          -- distinct ids that name it: the cap needs no count over 16 partitions
   merged_into uuid,
   primary key (scope_id, id)
 ) partition by hash (id);
+create index customer_newest on customer (scope_id, created_at, id) where merged_into is null;
 
 create table customer_alias (
   scope_id int not null,
