@@ -10,8 +10,8 @@ export interface Warning {
   detail?: string
 }
 
-/** What stands in event_log.payload: the event after normalisation. */
-export interface EventPayload {
+/** The fields an answer gives back, after normalisation. */
+export interface KnownFields {
   event: string
   distinct_id: string
   /** Lower case. */
@@ -22,6 +22,10 @@ export interface EventPayload {
   value?: number
   entityId?: string
   $anon_distinct_id?: Json
+}
+
+/** What stands in event_log.payload: the event after normalisation. */
+export interface EventPayload extends KnownFields {
   /** Directives sent at the top level of the event; per key they win over those in `properties`. */
   $set?: JsonObject
   $set_once?: JsonObject
@@ -31,6 +35,20 @@ export interface EventPayload {
   journeyOrigin?: JsonObject
   trust: 'device' | 'server'
   warnings?: Warning[]
+}
+
+/** An event after normalisation, ready for the log. */
+export interface NewEvent {
+  uuid: string
+  distinctId: string
+  /** Event time after clamping and time of receipt, in Unix milliseconds. */
+  at: number
+  receivedAt: number
+  known: KnownFields
+  /** `known` as JSON. */
+  knownText: string
+  /** The EventPayload as JSON. */
+  text: string
 }
 
 /** An event taken from the log: accepted, not yet applied. */
@@ -50,7 +68,12 @@ export interface LoggedEvent {
 
 /** What the projection decided about one event. Dropped events leave no row and have no effect. */
 export type EventOutcome =
-  | { kind: 'applied'; customerId: string; merge: { status: 'merged' | 'refused' | 'same'; reason?: string } | null; warnings: Warning[] }
+  | {
+      kind: 'applied'
+      customerId: string
+      merge: { status: 'merged' | 'refused' | 'same'; reason?: string } | null
+      warnings: Warning[]
+    }
   | { kind: 'dropped'; reason: 'customer_deleted' }
 
 /** An applied event, as consumers see it, in `pos` order inside the lane transaction. */

@@ -26,6 +26,8 @@ export const customerIdCharsMax = 256
 export const featureIdCharsMax = 256
 export const operationIdCharsMax = 256
 export const entityIdBytesMax = 256
+/** The same on events, where it names nothing that is stored by it. */
+export const entityIdCharsMax = 256
 /** 2^53 − 1: the largest whole number JSON readers agree on. */
 export const unitsMax = Number.MAX_SAFE_INTEGER
 
@@ -36,11 +38,44 @@ export const journeyOriginBytesMax = 2048
 /** A timestamp further ahead of receipt than this is clamped to receipt. */
 export const futureSkewMsMax = 23 * 3600_000
 
+/** Events or bytes that wait for a writer of the log in one process; half for single events, half for batches. */
+export const appendWaitingEventsMax = 20_000
+export const appendWaitingBytesMax = 64 * MiB
+/** One group of single events: larger ones cost latency and bring nothing. */
+export const appendGroupEventsMax = 256
+export const appendGroupBytesMax = 4 * MiB
+/** Time in the queue of the log; the database is then slower than the callers. */
+export const appendWaitMsMax = 1000
+/** An insert that takes longer is given up: 503, and the retry is harmless. */
+export const appendStatementMsMax = 15_000
+/** Wake-ups of lanes, for each process: one notification says all lanes of the time between. */
+export const laneWakeMs = 10
+
+/** One lane transaction: what is lost by a rollback and what others wait for. */
+export const sliceEventsMax = 2000
+export const sliceBytesMax = 16 * MiB
+/** A lane's lease, renewed by every slice: how long a dead worker's lane stands still. */
+export const laneLeaseMs = 2000
+/** Between looks for lanes whose wake-up was lost. */
+export const laneSweepMs = 500
+/** Between tries of a lane whose slice failed, and of one whose rows are not safe to take yet. */
+export const laneBackoffMsMax = 5000
+export const laneUnsafeWaitMsMax = 50
+/** Database clocks may be set back, and a transaction writes rows after its start: how far the lane reads behind its cursor's time. */
+export const logClockSlackMs = 24 * 3600_000
+/** Partitions made ahead: missing a week of maintenance hurts nobody. */
+export const logDaysAhead = 14
+export const eventMonthsAhead = 3
+
 export const customerPropertiesBytesMax = 512 * 1024
 export const customerPropertiesKeysMax = 1000
 export const propertyKeyCharsMax = 200
 /** Distinct ids of one customer. */
 export const distinctIdsMax = 1000
+/** Times one distinct id may give birth to a customer: once more after each split that took it away. */
+export const customerGenerationsMax = 1000
+/** Merges from a merged customer to its survivor. Each hop is one forced merge of two identified customers. */
+export const mergeChainMax = 1000
 /** Usage counters for entities of one account. */
 export const entityCountersMax = 10_000
 
@@ -50,3 +85,6 @@ export const databaseStartMsMax = 10 * 60_000
 export const databaseStopMsMax = 7000
 /** Its log, cut at the next start. */
 export const serverLogBytesMax = 4 * MiB
+
+/** Tags of profiles a process remembers, about 300 bytes each. */
+export const profileTagsMax = 50_000

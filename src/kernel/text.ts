@@ -3,6 +3,17 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
+/** Empty, or nothing but white space: that of Unicode (which knows U+0085) or of JavaScript (which knows U+FEFF). */
+export function isBlank(text: string): boolean {
+  const first = text.charCodeAt(0)
+  return !(first > 0x20 && first < 0x7f) && /^[\s\x85]*$/.test(text)
+}
+
+/** True when neither the first nor the last character is white space. */
+export function isTrimmed(text: string): boolean {
+  return !/^[\s\x85]|[\s\x85]$/.test(text)
+}
+
 /** Length in Unicode code points, counted no further than `stopAfter`. */
 export function codePoints(text: string, stopAfter: number): number {
   if (text.length <= stopAfter) {

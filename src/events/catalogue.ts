@@ -1,0 +1,62 @@
+/** What a system event is about. `retired`: older clients still send it; it is stored and nothing else. */
+export type SystemEventGroup =
+  | 'identity'
+  | 'journey'
+  | 'experiment'
+  | 'commerce'
+  | 'interface'
+  | 'lifecycle'
+  | 'retired'
+
+/** Whether the event may start something: never, always, or only when our own server recorded it. */
+export type Triggerable = 'never' | 'always' | 'from_server'
+
+export interface SystemEvent {
+  name: string
+  group: SystemEventGroup
+  triggerable: Triggerable
+}
+
+/** Every name with a leading `$` that clients may send. Other `$` names are stored as not recognised. */
+export const systemEvents: readonly SystemEvent[] = [
+  ...group('identity', 'never', ['identify']),
+  ...group('journey', 'never', ['journey_leg_started', 'journey_leg_completed']),
+  ...group('experiment', 'always', ['experiment_exposure', 'experience_shown']),
+  // From a device these are telemetry: they never grant, spend, convert or count as revenue, and so start nothing either.
+  ...group('commerce', 'from_server', [
+    ...['purchase_completed', 'purchase_failed', 'purchase_cancelled', 'purchase_pending', 'purchase_synced'],
+    ...['restore_completed', 'restore_failed', 'restore_no_purchases', 'feature_used'],
+  ]),
+  ...group('interface', 'always', [
+    ...['journey_milestone', 'experience_dismissed', 'experience_errored'],
+    ...['experience_artifact_load_succeeded', 'experience_artifact_load_failed', 'screen_shown', 'screen_dismissed'],
+    ...['link_opened', 'customer_updated', 'app_action_requested', 'products_unavailable'],
+  ]),
+  ...group('lifecycle', 'always', [
+    ...['app_installed', 'app_updated', 'app_opened', 'app_backgrounded'],
+    ...['notifications_enabled', 'notifications_denied', 'permission_granted', 'permission_denied'],
+    ...['tracking_authorized', 'tracking_denied'],
+  ]),
+  ...group('retired', 'never', [
+    ...['event_sent', 'journey_start', 'journey_started', 'journey_node_executed', 'journey_enrolled'],
+    ...['journey_transition', 'journey_converted', 'journey_exited', 'journey_effect_requested'],
+    ...['journey_effect_completed', 'journey_claimed', 'journey_handoff', 'journey_parked', 'journey_superseded'],
+    ...['experiment_exposure_error', 'experiment_exposure_fallback'],
+  ]),
+]
+
+const byName = new Map(systemEvents.map((event) => [event.name, event]))
+
+/** The catalogue's entry of a `$` name. */
+export function systemEvent(name: string): SystemEvent | undefined {
+  return byName.get(name)
+}
+
+/** True for the app's own names and for system events of the catalogue. */
+export function isRecognised(name: string): boolean {
+  return !name.startsWith('$') || byName.has(name)
+}
+
+function group(name: SystemEventGroup, triggerable: Triggerable, names: readonly string[]): SystemEvent[] {
+  return names.map((each) => ({ name: `$${each}`, group: name, triggerable }))
+}
