@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
-import { startTestServer } from './harness/server.ts'
+import { removeFolder, startTestServer, temporaryFolder } from './harness/server.ts'
 
 const root = join(import.meta.dirname, '..')
 const everything = ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts']
@@ -31,14 +31,20 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 process.exitCode = await run()
 
 async function run(): Promise<number> {
-  await using server = await startTestServer()
-  if (interrupted) return 130
-  const options = ['--test', '--test-reporter=spec', '--test-concurrency=2', '--test-timeout=180000']
-  tests = spawn(process.execPath, [...options, ...files.toSorted()], {
-    cwd: root,
-    env: { ...process.env, TEST_SERVER_URL: server.url },
-    stdio: 'inherit',
-  })
-  const [code] = await once(tests, 'exit')
-  return typeof code === 'number' && !interrupted ? code : 130
+  const folder = await temporaryFolder()
+  process.env.TEST_FOLDER = folder
+  try {
+    await using server = await startTestServer()
+    if (interrupted) return 130
+    const options = ['--test', '--test-reporter=spec', '--test-concurrency=2', '--test-timeout=180000']
+    tests = spawn(process.execPath, [...options, ...files.toSorted()], {
+      cwd: root,
+      env: { ...process.env, TEST_SERVER_URL: server.url },
+      stdio: 'inherit',
+    })
+    const [code] = await once(tests, 'exit')
+    return typeof code === 'number' && !interrupted ? code : 130
+  } finally {
+    await removeFolder(folder)
+  }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import test from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runOwner } from '../../test/harness/owner.ts'
-import { silent, temporaryFolder } from '../../test/harness/server.ts'
+import { removeFolder, silent, temporaryFolder } from '../../test/harness/server.ts'
 import { isAlive } from './embedded/process.ts'
 import { type EmbeddedPostgres, startEmbedded } from './embedded.ts'
 import { Pool } from './pool.ts'
@@ -197,5 +197,5 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
 
 async function testFolder(name = 'data'): Promise<{ path: string } & AsyncDisposable> {
   const parent = await temporaryFolder()
-  return { path: join(parent, name), [Symbol.asyncDispose]: () => rm(parent, { recursive: true, force: true }) }
+  return { path: join(parent, name), [Symbol.asyncDispose]: () => removeFolder(parent) }
 }

@@ -34,14 +34,20 @@ let own: ReturnType<typeof startTestServer> | undefined
 async function serverUrl(): Promise<string> {
   const given = process.env.TEST_SERVER_URL
   if (given !== undefined) return given
-  own ??= startTestServer()
+  if (own === undefined) {
+    own = startTestServer()
+    for (const signal of ['SIGINT', 'SIGTERM'])
+      process.once(signal, () => void stopOwn().finally(() => process.exit(130)))
+  }
   return (await own).url
 }
 
-// At the top, so that it runs after every test and hook of the file.
-after(async () => {
+async function stopOwn(): Promise<void> {
   await (await own)?.[Symbol.asyncDispose]()
-})
+}
+
+// At the top, so that it runs after every test and hook of the file.
+after(stopOwn)
 
 async function onServer(url: string, statement: string): Promise<void> {
   await using pool = new Pool(url, { name: 'test server', max: 1 })

@@ -24,17 +24,19 @@ export function runOwner(dataDir: string, { clone, node, ...account }: OwnerOpti
   const child = spawn(node ?? process.execPath, [join(root, 'test/harness/embedded-owner.ts'), dataDir], {
     ...account,
     cwd: root,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
   })
   const ended = once(child, 'exit')
-  const end = async (signal: NodeJS.Signals) => {
-    child.kill(signal)
-    await ended
-  }
   return {
     process: child,
     said: once(createInterface(child.stdout), 'line').then(([line]) => JSON.parse(line)),
-    kill: () => end('SIGKILL'),
-    [Symbol.asyncDispose]: () => end('SIGTERM'),
+    async kill() {
+      child.kill('SIGKILL')
+      await ended
+    },
+    async [Symbol.asyncDispose]() {
+      child.stdin.end()
+      await ended
+    },
   }
 }

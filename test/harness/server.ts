@@ -1,7 +1,10 @@
+import { globSync, readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type EmbeddedPostgres, startEmbedded } from '../../src/db/embedded.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isAlive } from '../../src/db/embedded/process.ts'
+import { startEmbedded } from '../../src/db/embedded.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { Pool } from '../../src/db/pool.ts'
 
@@ -14,7 +17,7 @@ export async function startTestServer(): Promise<{ url: string } & AsyncDisposab
   const server = await startEmbedded({ dataDir, log: silent })
   const stop = async () => {
     await server[Symbol.asyncDispose]()
-    await removeDatabase(server, dataDir)
+    await removeFolder(dataDir)
   }
   try {
     await makeTemplate(server.url)
@@ -30,15 +33,25 @@ export const silent = { info() {}, warn() {}, error() {} }
 
 /** Open to the user that PostgreSQL runs as when the tests run as root. */
 export async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'turnpike-test-'))
+  const folder = await mkdtemp(join(process.env.TEST_FOLDER ?? tmpdir(), 'turnpike-test-'))
   await chmod(folder, 0o755)
   return folder
 }
 
-/** The database may lie outside its DATA_DIR, when the tests run as root below a folder that only root may enter. */
-export async function removeDatabase(server: EmbeddedPostgres, dataDir: string): Promise<void> {
-  await rm(server.directory, { recursive: true, force: true })
-  await rm(dataDir, { recursive: true, force: true })
+/** With every database in it, those that lie elsewhere included, and with the servers that interrupted tests left running. */
+export async function removeFolder(folder: string): Promise<void> {
+  const notes = globSync('**/postgres.location', { cwd: folder })
+  const elsewhere = notes.map((note) => readFileSync(join(folder, note), 'utf8').trim())
+  for (const place of [folder, ...elsewhere]) {
+    for (const left of globSync('**/postmaster.pid', { cwd: place })) {
+      const processId = Number.parseInt(readFileSync(join(place, left), 'utf8'), 10)
+      while (isAlive(processId)) {
+        process.kill(processId, 'SIGQUIT')
+        await sleep(20)
+      }
+    }
+    await rm(place, { recursive: true, force: true, maxRetries: 10 })
+  }
 }
 
 /** The address of another database on the same server. */

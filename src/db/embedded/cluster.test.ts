@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import test from 'node:test'
 import { promisify } from 'node:util'
 import { runOwner } from '../../../test/harness/owner.ts'
-import { silent, temporaryFolder } from '../../../test/harness/server.ts'
+import { removeFolder, silent, temporaryFolder } from '../../../test/harness/server.ts'
 import { startEmbedded } from '../embedded.ts'
 import { chooseAccount, isRoot } from './account.ts'
 import { copyBinaries, findBinaries } from './binaries.ts'
@@ -31,7 +31,7 @@ test('below a folder that only its owner may enter the database lies where it ca
   } else {
     assert.equal(lies, join(dataDir, 'postgres'))
   }
-  await rm(folder, { recursive: true })
+  await removeFolder(folder)
 })
 
 test('an ordinary user runs it from a clone below a home that nobody else may enter', async () => {
@@ -48,7 +48,7 @@ test('an ordinary user runs it from a clone below a home that nobody else may en
     assert.equal((await stat(`${home}/data/postgres`)).uid, account?.uid ?? process.getuid?.())
     assert.ok(processId > 0)
   }
-  await rm(home, { recursive: true })
+  await removeFolder(home)
 })
 
 test('the database directory admits nobody but its account', async () => {
@@ -59,7 +59,7 @@ test('the database directory admits nobody but its account', async () => {
     assert.deepEqual([await modeOf('.'), await modeOf('data'), await modeOf('socket')], [0o700, 0o700, 0o700])
     assert.equal(await modeOf('socket/.s.PGSQL.5432'), 0o700)
   }
-  await rm(folder, { recursive: true })
+  await removeFolder(folder)
 })
 
 test('binaries are copied whole and once, and the copy runs', async () => {

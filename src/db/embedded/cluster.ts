@@ -1,7 +1,8 @@
-import { execFile } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chown, link, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
+import { text } from 'node:stream/consumers'
 import { randomText } from '../../kernel/ids.ts'
 import { StartError } from '../../kernel/start-error.ts'
 import { type Account, canEnter, chooseAccount, isRoot, ownerOf } from './account.ts'
@@ -88,18 +89,19 @@ async function initialise(home: string, account: Account | undefined, binaries: 
     ['--auth', 'trust'],
     ['--encoding', 'UTF8', '--locale', 'C', '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8'],
   ]
-  try {
-    await promisify(execFile)(join(binaries.directory, 'bin/initdb'), options.flat(), {
-      ...account,
-      cwd: home,
-      env: { LC_ALL: 'C', TZ: 'UTC' },
-    })
-  } catch (cause) {
-    await rm(home, { recursive: true, force: true })
-    const { stderr = '', message } = cause as { stderr?: string; message: string } // what execFile rejects with
-    const reason = stderr.trim().split('\n').at(-1) || message
-    throw new StartError(`the database could not be made: ${reason}`, { cause })
-  }
+  const initdb = spawn(join(binaries.directory, 'bin/initdb'), options.flat(), {
+    ...account,
+    cwd: home,
+    env: { LC_ALL: 'C', TZ: 'UTC' },
+    // In a session of its own, as PostgreSQL later: Ctrl-C is for us to answer.
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const ended = once(initdb, 'close')
+  const [said, [code]] = await Promise.all([text(initdb.stderr), ended])
+  if (code === 0) return
+  await rm(home, { recursive: true, force: true })
+  throw new StartError(`the database could not be made: ${said.trim().split('\n').at(-1)}`)
 }
 
 /** Gives the home that counts: another start may have been faster, then its is used and ours is removed. */
