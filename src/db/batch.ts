@@ -18,9 +18,10 @@ export interface BatchOptions<Item, Result> {
   waitingMax: number
   /** Most items of one laneKey waiting, so that one hot key can't fill the queue. */
   waitingPerKeyMax?: number
-  /** Size of an item, and the most that may wait or travel together. */
+  /** Size of an item, the most that may wait, and the most that travels together (a quarter of it when absent). */
   weigh?: (item: Item) => number
   weightMax?: number
+  batchWeightMax?: number
   /** Milliseconds in the queue after which an item is refused. */
   waitMsMax: number
   now: () => number
@@ -43,6 +44,7 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
   const { run, lanes, laneKey, itemsMax, waitingMax, waitMsMax, now, splitOn } = options
   const waitingPerKeyMax = options.waitingPerKeyMax ?? waitingMax
   const weightMax = options.weightMax ?? Number.POSITIVE_INFINITY
+  const batchWeightMax = options.batchWeightMax ?? weightMax / 4
   const overloaded = options.overloaded ?? 'service_unavailable'
   const queues: Waiting<Item, Result>[][] = Array.from({ length: laneKey ? lanes : 1 }, () => [])
   const busy: boolean[] = Array.from({ length: lanes }, () => false)
@@ -95,7 +97,7 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
     let taken = 0
     let weight = 0
     for (const entry of queue) {
-      if (batch.length >= itemsMax || (batch.length > 0 && weight + entry.weight > weightMax / 4)) break
+      if (batch.length >= itemsMax || (batch.length > 0 && weight + entry.weight > batchWeightMax)) break
       taken++
       if (entry.since < deadline) {
         entry.reject(refuse(overloaded, { retryAfterS: 1, message: 'The request waited too long. Retry.' }))

@@ -143,16 +143,17 @@ function readTime(
 ): { at: number; text: string } {
   const receipt = () => ({ at: receivedAt, text: new Date(receivedAt).toISOString() })
   if (timestamp === undefined || timestamp === null) return receipt()
-  const at = typeof timestamp === 'string' ? parseTimestamp(timestamp) : null
+  const text = typeof timestamp === 'string' ? timestamp : ''
+  const at = parseTimestamp(text)
   if (at === null) {
     issues.push(issue('timestamp_invalid', 'timestamp'))
     return receipt()
   }
   if (at > receivedAt + futureSkewMsMax) {
-    warnings.push({ code: 'timestamp_clamped', detail: String(timestamp) })
+    warnings.push({ code: 'timestamp_clamped', detail: text })
     return receipt()
   }
-  return { at, text: isCanonical(String(timestamp)) ? String(timestamp) : new Date(at).toISOString() }
+  return { at, text: isCanonical(text) ? text : new Date(at).toISOString() }
 }
 
 /** A legal timestamp that is written the way we write it. */

@@ -37,6 +37,12 @@ export interface EventPayload extends KnownFields {
   warnings?: Warning[]
 }
 
+/** Who posted an event: the lane it belongs to, and the app it came from (null: a backend). */
+export type Origin = Pick<Scope, 'scopeId'> & { appId: string | null }
+
+/** The two queues of a lane: imports never delay live traffic. */
+export type Stream = 'live' | 'historical'
+
 /** An event after normalisation, ready for the log. */
 export interface NewEvent {
   uuid: string
