@@ -42,3 +42,11 @@ test('the encoding is that of the database connected to', async () => {
   }
   await database.pool.query(`drop database ${name}`)
 })
+
+test('a server that does not answer, or not to us, is told in one line', async () => {
+  await using nowhere = new Pool('postgresql://me:secret@localhost:1/x', { name: 'test', max: 1 })
+  await assert.rejects(checkServer(nowhere), { name: 'StartError', message: /^DATABASE_URL: .*ECONNREFUSED/ })
+  await using database = await testDatabase()
+  await using missing = new Pool(withDatabase(database.url, 'missing'), { name: 'test', max: 1 })
+  await assert.rejects(checkServer(missing), { name: 'StartError', message: /database "missing" does not exist$/ })
+})

@@ -11,7 +11,13 @@ interface Server {
 
 /** Refuses a server that is too old, or that would acknowledge what it could lose. Throws StartError, one line each. */
 export async function checkServer(sql: Sql): Promise<void> {
-  const [server] = await sql.query<Server>(
+  const server = await ask(sql)
+  const objection = server && objectionTo(server)
+  if (objection) throw new StartError(`DATABASE_URL: ${objection}`)
+}
+
+async function ask(sql: Sql): Promise<Server | undefined> {
+  const asked = sql.query<Server>(
     `select current_setting('server_version') as version,
             current_setting('server_version_num')::int as version_number,
             current_setting('fsync') as fsync,
@@ -20,8 +26,12 @@ export async function checkServer(sql: Sql): Promise<void> {
      from pg_database
      where datname = current_database()`,
   )
-  const objection = server && objectionTo(server)
-  if (objection) throw new StartError(`DATABASE_URL: ${objection}`)
+  try {
+    return (await asked)[0]
+  } catch (cause) {
+    const { message, code } = cause as NodeJS.ErrnoException // what pg and sockets reject with
+    throw new StartError(`DATABASE_URL: the database does not answer: ${message || code}`, { cause })
+  }
 }
 
 /** What speaks against a server; undefined when nothing does. */

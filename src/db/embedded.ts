@@ -6,13 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { systemClock } from '../kernel/clock.ts'
 import { randomText } from '../kernel/ids.ts'
-import { databaseStartMsMax, databaseStopMsMax } from '../kernel/limits.ts'
+import { databaseQuitMsMax, databaseStartMsMax, databaseStopMsMax } from '../kernel/limits.ts'
 import { StartError } from '../kernel/start-error.ts'
 import { type Cluster, openCluster } from './embedded/cluster.ts'
 import { claim, socketUrl } from './embedded/owner.ts'
 import { findPostmaster, lastWords, launch } from './embedded/postmaster.ts'
-import { isAlive } from './embedded/process.ts'
-import { isConnectionLoss } from './pool.ts'
+import { isAlive, signal } from './embedded/process.ts'
+import { isRetryable } from './pool.ts'
 
 export interface EmbeddedOptions {
   dataDir: string
@@ -47,6 +47,8 @@ export class EmbeddedPostgres implements AsyncDisposable {
   #connection: pg.Client | undefined
   #processId = 0
   #launched: ChildProcess | undefined
+  /** From the launch until the server is ours: when it ends in between, it could not start. */
+  #starting = false
   #healing: Promise<void> | undefined
 
   constructor({ cluster, dataDir, log }: { cluster: Cluster; dataDir: string; log: EmbeddedOptions['log'] }) {
@@ -108,13 +110,14 @@ export class EmbeddedPostgres implements AsyncDisposable {
           failure = this.#inUse(ownership.processId)
           if (ownership.isAlive || systemClock.now() - began > lockLingersMsMax) throw failure
         } catch (error) {
-          // Between crash and recovery, or about to go.
-          if (!isConnectionLoss(error)) throw error
+          // Between crash and recovery, about to go, or with every connection taken.
+          if (!isRetryable(error)) throw error
           failure = error
         }
       } else if (running === undefined && !isRunning(this.#launched)) {
-        if (this.#launched) failure = this.#explainEnd()
+        if (this.#starting) failure = this.#explainEnd()
         this.#launched = launch(this.#cluster, this.#socketDirectory)
+        this.#starting = true
       }
       await sleep(pollMs)
     }
@@ -127,7 +130,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
 
   /** Why the server that was launched has ended. Thrown when another try would end the same way. */
   #explainEnd(): StartError {
-    this.#launched = undefined
+    this.#starting = false
     const words = lastWords(this.#cluster.home)
     const error = new StartError(`PostgreSQL did not start: ${words} (${join(this.#cluster.home, 'server.log')})`)
     // Another start was faster, or processes of a killed server are still going.
@@ -136,6 +139,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
   }
 
   #own(connection: pg.Client, { processId, socketDirectory }: { processId: number; socketDirectory: string }): void {
+    this.#starting = false
     this.#connection = connection
     this.#processId = processId
     this.#socketDirectory = socketDirectory
@@ -163,15 +167,19 @@ export class EmbeddedPostgres implements AsyncDisposable {
   }
 
   async #stop(processId: number): Promise<void> {
-    const deadline = systemClock.now() + databaseStopMsMax
     // Fast shutdown: ends connections, writes everything, leaves nothing to recover.
-    for (let signal: NodeJS.Signals | 0 = 'SIGINT'; isAlive(processId); signal = 0) {
-      const late = systemClock.now() > deadline
-      if (late) this.#log.warn('PostgreSQL takes too long to stop: it will recover at the next start')
-      process.kill(processId, late ? 'SIGQUIT' : signal)
-      await sleep(pollMs)
-    }
+    signal(processId, 'SIGINT')
+    if (await hasEnded(processId, databaseStopMsMax)) return
+    this.#log.warn('PostgreSQL takes too long to stop: it will recover at the next start')
+    signal(processId, 'SIGQUIT')
+    await hasEnded(processId, databaseQuitMsMax)
   }
+}
+
+async function hasEnded(processId: number, msMax: number): Promise<boolean> {
+  const deadline = systemClock.now() + msMax
+  while (isAlive(processId) && systemClock.now() < deadline) await sleep(pollMs)
+  return !isAlive(processId)
 }
 
 function isRunning(child: ChildProcess | undefined): boolean {

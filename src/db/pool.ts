@@ -110,17 +110,19 @@ export function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const state = sqlState(error)
   if (state !== undefined) return state.startsWith('08') || state.startsWith('57P')
-  const code = (error as NodeJS.ErrnoException).code
-  return (
-    code === 'ECONNREFUSED' ||
-    code === 'ECONNRESET' ||
-    code === 'ENOENT' ||
-    code === 'EPIPE' ||
-    /connection (terminated|timeout|ended)|timeout exceeded when trying to connect|Client (has encountered|was closed|is closed)/i.test(
-      error.message,
-    )
-  )
+  const { code = '' } = error as NodeJS.ErrnoException // of a socket, when it is one
+  return lostCodes.has(code) || lostWords.test(error.message)
 }
+
+/** Of sockets and of the name service, when a remote database moves. */
+const lostCodes = new Set(
+  'ECONNREFUSED ECONNRESET ECONNABORTED EPIPE ENOENT EAGAIN ETIMEDOUT EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN'.split(
+    ' ',
+  ),
+)
+/** Of pg and its pool, which give these no code. */
+const lostWords =
+  /connection (terminated|timeout|ended)|timeout expired|timeout exceeded when trying to connect|Client (has encountered|was closed|is closed)/i
 
 /** Worth another try later: lost connections, locks, serialisation, resources, shutdown. */
 export function isRetryable(error: unknown): boolean {

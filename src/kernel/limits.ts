@@ -76,6 +76,18 @@ export const distinctIdsMax = 1000
 export const customerGenerationsMax = 1000
 /** Merges from a merged customer to its survivor. Each hop is one forced merge of two identified customers. */
 export const mergeChainMax = 1000
+/** Names that people give to things, in code points. */
+export const nameCharsMax = 200
+export const noteCharsMax = 1000
+/** Identifiers of app stores: bundle ids, package names, products, plans, offers. */
+export const storeIdCharsMax = 255
+/** Features that one credit system pays for: every decision on one of them looks at it. */
+export const creditMembersMax = 100
+/** Grants that one Product makes, and store links that lead to it: attaching writes them in one transaction. */
+export const grantTemplatesMax = 100
+export const storeLinksMax = 100
+/** Periods that rolled-over units live: a settlement walks over them. Ten years of months, five days of hours. */
+export const rolloverPeriodsMax = 120
 /** Usage counters for entities of one account. */
 export const entityCountersMax = 10_000
 
@@ -83,6 +95,8 @@ export const entityCountersMax = 10_000
 export const databaseStartMsMax = 10 * 60_000
 /** Its last checkpoint; beyond it the database is stopped at once and recovers at the next start. Within the 10 s of a clean stop. */
 export const databaseStopMsMax = 7000
+/** Then it writes nothing any more; its processes only have to go. */
+export const databaseQuitMsMax = 1000
 /** Its log, cut at the next start. */
 export const serverLogBytesMax = 4 * MiB
 

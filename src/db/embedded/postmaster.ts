@@ -9,6 +9,7 @@ import {
   rmSync,
   statSync,
   truncateSync,
+  writeSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { systemClock } from '../../kernel/clock.ts'
@@ -111,12 +112,15 @@ export function launch({ home, data, account, binaries }: Cluster, socketDirecto
   }
 }
 
-/** Its own words about why it ended: the last line that says so. */
+/** Why the server that was launched last has ended, in its own words. */
 export function lastWords(home: string): string {
-  const lines = (readIfThere(join(home, 'server.log')) ?? '').split('\n')
+  const log = readIfThere(join(home, 'server.log')) ?? ''
+  const lines = log.slice(log.lastIndexOf(launchMark)).split('\n')
   const line = lines.findLast((text) => /(FATAL|PANIC|ERROR|could not)/.test(text)) ?? 'it said nothing'
   return line.replace(/^.*?(FATAL|PANIC|ERROR): +/, '')
 }
+
+const launchMark = '--- launched by Turnpike, process'
 
 /** A file rather than a pipe: the database outlives us, and a pipe would not. */
 function openLog(home: string, account: Account | undefined): number {
@@ -124,6 +128,7 @@ function openLog(home: string, account: Account | undefined): number {
   const log = openSync(path, 'a', 0o600)
   if (account) fchownSync(log, account.uid, account.gid)
   if (statSync(path).size > serverLogBytesMax) truncateSync(path)
+  writeSync(log, `${launchMark} ${process.pid}\n`)
   return log
 }
 

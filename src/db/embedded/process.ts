@@ -11,6 +11,15 @@ export function isAlive(processId: number): boolean {
   return state !== 'Z' && state !== 'X'
 }
 
+/** Sends a signal; that the process has just gone is no error. */
+export function signal(processId: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(processId, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error // what kill throws
+  }
+}
+
 /** The program and arguments of a process; undefined where the system does not tell. */
 export function commandOf(processId: number): string[] | undefined {
   return read(`/proc/${processId}/cmdline`)?.split('\0')
