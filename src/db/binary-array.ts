@@ -50,14 +50,22 @@ export function int4s(values: readonly number[]): Buffer {
   return array
 }
 
-/** `bigint[]`. */
-export function int8s(values: readonly bigint[]): Buffer {
-  const array = header(20, values.length, values.length * 12)
+/** `bigint[]`. Whole numbers within 2^53 may come as numbers: milliseconds and counts. */
+export function int8s(values: readonly (bigint | number | null)[]): Buffer {
+  let bytes = 0
+  for (const value of values) bytes += value === null ? 4 : 12
+  const array = header(20, values.length, bytes)
   let at = headerBytes
   for (const value of values) {
-    array.writeInt32BE(8, at)
-    array.writeBigInt64BE(value, at + 4)
-    at += 12
+    array.writeInt32BE(value === null ? nullLength : 8, at)
+    at += 4
+    if (value === null) continue
+    if (typeof value === 'bigint') {
+      at = array.writeBigInt64BE(value, at)
+    } else {
+      at = array.writeInt32BE(Math.floor(value / 2 ** 32), at)
+      at = array.writeUInt32BE(value >>> 0, at)
+    }
   }
   return array
 }

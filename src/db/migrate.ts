@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import type { Pool } from './pool.ts'
+import type { Pool, Sql } from './pool.ts'
 
 const folder = new URL('./migrations/', import.meta.url)
 /** Any fixed number: one migrator at a time per database. */
@@ -43,6 +43,13 @@ export async function migrate(pool: Pool): Promise<string[]> {
       throw new Error(`the database is at migration ${ahead.number}, newer than this version knows (${newest})`)
     return applied
   })
+}
+
+/** Names of migrations this version knows and the database lacks. */
+export async function pendingMigrations(sql: Sql): Promise<string[]> {
+  const done = await sql.query<{ number: number }>('select number from schema_migration')
+  const numbers = new Set(done.map((row) => row.number))
+  return (await readMigrations()).filter((migration) => !numbers.has(migration.number)).map((migration) => migration.name)
 }
 
 async function readMigrations(): Promise<Migration[]> {

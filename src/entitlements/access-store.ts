@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { intArray, textArray } from '../db/literal.ts'
+import { int4s, texts } from '../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../db/raw.ts'
 import { grantColumns } from './grant-row.ts'
 
@@ -12,19 +12,20 @@ export const ledgerSettings = {
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
+  enable_memoize: 'off',
   plan_cache_mode: 'force_generic_plan',
   statement_timeout: '2s',
   lock_timeout: '1s',
 }
 
 /** Milliseconds of the statement's start, evaluated once. Reads take no locks, so nothing is waited for in between. */
-const statementMs = `(select floor(extract(epoch from statement_timestamp()) * 1000)::bigint)`
+export const statementMs = `(select floor(extract(epoch from statement_timestamp()) * 1000)::bigint)`
 
 const readAccess: Statement = {
   name: 'entitlements_read_access',
   text: `
-    select q.n, c.customer_id, ${statementMs}, a.feature_id, a.last_at_ms, ${grantColumns}
-    from unnest($1::int[], $2::text[], $3::text[]) with ordinality as q(scope_id, distinct_id, features, n)
+    select q.n, c.customer_id, ${statementMs}, q.feature_id, a.last_at_ms, ${grantColumns}
+    from unnest($1::int[], $2::int[], $3::text[], $4::int[]) as q(n, scope_id, distinct_id, feature_id)
     left join lateral (
       select customer_id
       from customer_alias
@@ -33,24 +34,31 @@ const readAccess: Statement = {
       limit 1
     ) c on true
     left join lateral (
-      select id, feature_id, last_at_ms
+      select id, last_at_ms
       from account
       where scope_id = q.scope_id
         and customer_id = c.customer_id
-        and feature_id = any(q.features::int[])
+        and feature_id = q.feature_id
+      limit 1
     ) a on true
     left join ledger_grant g on g.account_id = a.id and not g.settled`,
 }
 
-/** One row per (query, account, grant): n, customer, clock, feature, last decision, grant columns. */
-export function selectAccess(
-  client: pg.ClientBase,
-  queries: { scopeId: number; distinctId: string; features: string }[],
-): Promise<RawRow[]> {
+/** One question about one account: `n` says whose it is. A Feature in credit systems asks once for each of them. */
+export interface AccountQuestion {
+  n: number
+  scopeId: number
+  distinctId: string
+  featureId: number
+}
+
+/** One row per (question, grant): n, customer, clock, Feature, last decision, grant columns. */
+export function selectAccess(client: pg.ClientBase, questions: AccountQuestion[]): Promise<RawRow[]> {
   return raw(client, readAccess, [
-    intArray(queries.map((query) => query.scopeId)),
-    textArray(queries.map((query) => query.distinctId)),
-    textArray(queries.map((query) => query.features)),
+    int4s(questions.map((question) => question.n)),
+    int4s(questions.map((question) => question.scopeId)),
+    texts(questions.map((question) => question.distinctId)),
+    int4s(questions.map((question) => question.featureId)),
   ])
 }
 
@@ -74,8 +82,8 @@ export async function selectDeleted(
   tombstoneKey: Buffer,
 ): Promise<Set<number>> {
   const rows = await raw(client, readDeleted, [
-    intArray(ids.map((id) => id.scopeId)),
-    textArray(ids.map((id) => id.distinctId)),
+    int4s(ids.map((id) => id.scopeId)),
+    texts(ids.map((id) => id.distinctId)),
     tombstoneKey,
   ])
   return new Set(rows.map((row) => Number(row[0]) - 1))

@@ -8,7 +8,7 @@ export class BatchWrite implements UsageWrite {
   readonly operations: OperationRow[] = []
   readonly entries: EntryRow[] = []
   readonly refills: RefillRow[] = []
-  readonly rollovers: { from: bigint; grant: Grant }[] = []
+  readonly rollovers: { from: bigint; period: bigint; grant: Grant }[] = []
   readonly #accounts = new Map<bigint, Account>()
   readonly #grants = new Map<bigint, Grant>()
   readonly #entities = new Map<string, UsageWrite['entities'][number]>()
@@ -27,7 +27,7 @@ export class BatchWrite implements UsageWrite {
   }
 
   /** Takes up a decision whose changes were applied to the accounts already. */
-  add(slot: Slot, decision: UsageDecision, changes: Change[], state: State, touched: Account[]): void {
+  add(slot: Slot, decision: UsageDecision, changes: readonly Change[], state: State, touched: Account[]): void {
     const { command } = slot
     for (const account of touched) this.#accounts.set(account.id, account)
     if (changes.length > 0) this.#move(slot, changes, state, touched)
@@ -58,7 +58,7 @@ export class BatchWrite implements UsageWrite {
     grant.id = id
   }
 
-  #move(slot: Slot, changes: Change[], state: State, touched: Account[]): void {
+  #move(slot: Slot, changes: readonly Change[], state: State, touched: Account[]): void {
     const changed = new Set<Account>()
     const accountOf = (id: bigint): Account => {
       const account = must(
@@ -104,6 +104,7 @@ export class BatchWrite implements UsageWrite {
           break
         case 'lapse':
           this.refills.push(refillOf(change, grantIn(account, change.grant), state.now))
+          this.#grants.set(change.grant, grantIn(account, change.grant))
           entry(change.grant, change.period, change.delta, change.remaining)
           break
         case 'refill':

@@ -6,7 +6,8 @@ import { applyChanges } from './apply.ts'
 import { BatchWrite } from './batch-write.ts'
 import { grantOf } from './grant-row.ts'
 import { Changed, type Slot } from './slot.ts'
-import type { Account, PoolState, State } from './types.ts'
+import { accountsOf, stateOf } from './state.ts'
+import type { Account, State } from './types.ts'
 import { decideUsage } from './usage.ts'
 import { lockAccounts, selectEntities, selectEntityCounts, selectGrants, selectMoment } from './usage-store.ts'
 import { writeEntities, writeRefills, writeRollover, writeUsage } from './usage-write-store.ts'
@@ -24,7 +25,7 @@ export async function decideLocked(client: pg.PoolClient, slots: Slot[], { wait 
     const held: Slot[] = []
     const batch = new BatchWrite()
     for (const slot of slots) {
-      if (!accountsOf(slot).every((id) => ledger.accounts.has(id))) held.push(slot)
+      if (!isLocked(slot, ledger)) held.push(slot)
       else decide(slot, ledger, batch)
     }
     await save(client, batch)
@@ -105,13 +106,17 @@ function checkUnchanged(slots: Slot[], scopeIds: number[], revisions: bigint[], 
   }
 }
 
-function accountsOf(slot: Slot): bigint[] {
-  return [...slot.accounts.values()]
+function isLocked({ accounts }: Slot, ledger: Ledger): boolean {
+  for (const id of accounts.values()) {
+    if (!ledger.accounts.has(id)) return false
+  }
+  return true
 }
 
 function decide(slot: Slot, ledger: Ledger, batch: BatchWrite): void {
   const { command } = slot
-  const { state, touched } = stateOf(slot, ledger)
+  const state = stateFor(slot, ledger)
+  const touched = accountsOf(state)
   const newEntity = state.own !== null && command.entityId !== null && !state.own.entities.has(command.entityId)
   if (newEntity && countOf(ledger, state.own) >= entityCountersMax) {
     slot.answer = refuse('invalid_request', {
@@ -133,32 +138,20 @@ function countOf(ledger: Ledger, account: Account | null): number {
   return account ? (ledger.entityCounts.get(account.id) ?? 0) : 0
 }
 
-/** What the command looks at, at the later of the clock and the last decision of any of its accounts. */
-function stateOf(slot: Slot, ledger: Ledger): { state: State; touched: Account[] } {
+/** What the command looks at. */
+function stateFor(slot: Slot, ledger: Ledger): State {
   const feature = must(slot.feature, 'commands without a Feature were answered before')
-  const touched: Account[] = []
-  const account = (featureId: number): Account | undefined => {
-    const id = slot.accounts.get(featureId)
-    const found = id === undefined ? undefined : ledger.accounts.get(id)
-    if (found) touched.push(found)
-    return found
-  }
-  const own = account(feature.id) ?? null
-  const pools: PoolState[] = []
-  for (const pool of slot.catalogue.poolsOf.get(feature.id) ?? []) {
-    const found = account(pool.feature.id)
-    if (found) pools.push({ ...pool, account: found })
-  }
-  let now = ledger.now
-  for (const { lastAt } of touched) now = Math.max(now, lastAt)
-  const applies = feature.platforms === null || feature.platforms.includes(slot.command.scope.platform)
-  return { state: { now, feature, applies, entity: slot.command.entityId, own, pools }, touched }
+  const accounts = new Map<number, Account>()
+  for (const [featureId, id] of slot.accounts)
+    accounts.set(featureId, must(ledger.accounts.get(id), 'the account is locked'))
+  const { scope, entityId } = slot.command
+  return stateOf(slot.catalogue, feature, { platform: scope.platform, entity: entityId, now: ledger.now, accounts })
 }
 
 /** Rollover grants get their numbers first; then one statement writes everything, and COMMIT follows it without waiting. */
 async function save(client: pg.PoolClient, batch: BatchWrite): Promise<void> {
-  for (const { from, grant } of batch.rollovers) {
-    batch.renumber(grant, await writeRollover(client, from, grant))
+  for (const { from, period, grant } of batch.rollovers) {
+    batch.renumber(grant, await writeRollover(client, from, period, grant))
   }
   await settled([
     batch.refills.length === 0 ? undefined : writeRefills(client, batch.refills),

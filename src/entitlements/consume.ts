@@ -10,7 +10,8 @@ import type { Catalogue, Catalogues } from './catalogue.ts'
 import { decideLocked } from './consume-locked.ts'
 import { Changed, type ConsumeAnswer, type ConsumeCommand, featureTypes, modeNumber, type Slot } from './slot.ts'
 import type { Feature, FeatureType, UsageDecision } from './types.ts'
-import { bigints, insertAccounts, selectProbe, selectSurvivor } from './usage-store.ts'
+import { usageWithoutCustomer } from './usage.ts'
+import { insertAccounts, type Probe, selectProbe, selectSurvivor } from './usage-store.ts'
 
 export interface ConsumeOptions {
   /** Pipelined connections with the ledger's settings; one per lane is used at a time. */
@@ -104,51 +105,42 @@ async function attemptBatch(
 /** Finds customers, accounts and saved operations; answers everything that needs no lock, in the order of checks. */
 async function probe(options: ConsumeOptions, client: pg.PoolClient, commands: ConsumeCommand[]): Promise<Slot[]> {
   const slots: Slot[] = []
-  const features: string[] = []
-  for (const command of commands) {
+  const probes: Probe[] = []
+  for (const [n, command] of commands.entries()) {
     const catalogue = options.catalogues.current(command.scope) ?? (await options.catalogues.load(command.scope))
     const feature = catalogue.published.get(command.featureKey)
     slots.push({ command, catalogue, feature, customerId: '', accounts: new Map(), answer: undefined })
-    features.push(featuresLiteral(catalogue, feature))
+    const { scope, distinctId, operationId } = command
+    for (const featureId of featureIds(catalogue, feature)) {
+      probes.push({ n, scopeId: scope.scopeId, distinctId, featureId, operationId })
+    }
   }
-  const rows = await selectProbe(
-    client,
-    commands.map((command, i) => ({
-      scopeId: command.scope.scopeId,
-      distinctId: command.distinctId,
-      operationId: command.operationId,
-      features: features[i] ?? '{}',
-    })),
-  )
   const unknown: { slot: Slot; row: RawRow }[] = []
-  for (const row of rows) {
-    const slot = slots[Number(row[0]) - 1]
-    if (!slot) continue
+  for (const row of await selectProbe(client, probes)) {
+    const slot = slots[Number(row[0])]
+    if (!slot || slot.answer) continue
     const customerId = row[1]
     if (!customerId) {
-      unknown.push({ slot, row })
+      if (unknown.at(-1)?.slot !== slot) unknown.push({ slot, row })
       continue
     }
     slot.customerId = customerId
-    if (row[5] !== null) slot.answer = await savedAnswer(client, slot, row)
+    if (row[4] !== null) slot.answer = await savedAnswer(client, slot, row)
     else if (!slot.feature) slot.answer = featureNotFound(slot.command)
-    else readAccounts(slot, row)
+    else if (row[2]) slot.accounts.set(Number(row[15]), BigInt(row[2]))
   }
   if (unknown.length > 0) await answerUnknown(options, client, unknown)
   return slots
 }
 
-/** The Feature and every credit system that contains it, as an array literal. */
-export function featuresLiteral(catalogue: Catalogue, feature: Feature | undefined): string {
-  if (!feature) return '{}'
-  const pools = catalogue.poolsOf.get(feature.id)
-  return pools ? `{${[feature.id, ...pools.map((pool) => pool.feature.id)].join(',')}}` : `{${feature.id}}`
-}
+/** No Feature has this number: asks about the customer and the operation alone. */
+const noFeature = [0]
 
-function readAccounts(slot: Slot, row: RawRow): void {
-  const featureIds = bigints(row[2])
-  const ids = bigints(row[3])
-  for (let i = 0; i < ids.length; i++) slot.accounts.set(Number(featureIds[i]), ids[i] ?? 0n)
+/** The Feature and every credit system that contains it. */
+export function featureIds(catalogue: Catalogue, feature: Feature | undefined): number[] {
+  if (!feature) return noFeature
+  const pools = catalogue.poolsOf.get(feature.id)
+  return pools ? [feature.id, ...pools.map((pool) => pool.feature.id)] : [feature.id]
 }
 
 async function answerUnknown(
@@ -160,7 +152,7 @@ async function answerUnknown(
   const deleted = await selectDeleted(client, ids, options.tombstoneKey)
   for (const [i, { slot, row }] of unknown.entries()) {
     if (deleted.has(i)) slot.answer = refuse('customer_deleted')
-    else if (row[5] !== null) slot.answer = conflict(slot.command)
+    else if (row[4] !== null) slot.answer = conflict(slot.command)
     else if (!slot.feature) slot.answer = featureNotFound(slot.command)
     else slot.answer = customerMissing(slot.feature.type)
   }
@@ -170,25 +162,25 @@ async function answerUnknown(
 async function savedAnswer(client: pg.PoolClient, slot: Slot, row: RawRow): Promise<ConsumeAnswer | Refusal> {
   const { command } = slot
   const same =
-    row[5] === command.featureKey &&
-    row[6] === command.entityId &&
-    row[7] === String(modeNumber[command.mode]) &&
-    row[8] === String(command.quantity)
+    row[4] === command.featureKey &&
+    row[5] === command.entityId &&
+    row[6] === String(modeNumber[command.mode]) &&
+    row[7] === String(command.quantity)
   if (!same) return conflict(command)
-  const customerId = row[4] ?? ''
+  const customerId = row[3] ?? ''
   if (customerId !== slot.customerId) {
     // Both sides as the record they are today, so that a retry after an identify still replays.
     const survivor = await selectSurvivor(client, command.scope.scopeId, customerId)
     if (survivor !== slot.customerId) return conflict(command)
   }
   return {
-    accepted: row[10] === 't',
-    code: row[11] as UsageDecision['code'], // written from one
-    type: featureTypes[Number(row[12])] ?? 'metered',
-    balance: row[13] === null ? null : Number(row[13]),
-    unlimited: row[14] === 't',
-    active: row[15] === 't',
-    occurredAt: Number(row[16]),
+    accepted: row[8] === 't',
+    code: row[9] as UsageDecision['code'], // written from one
+    type: featureTypes[Number(row[10])] ?? 'metered',
+    balance: row[11] === null ? null : Number(row[11]),
+    unlimited: row[12] === 't',
+    active: row[13] === 't',
+    occurredAt: Number(row[14]),
     replay: true,
   }
 }
@@ -235,14 +227,5 @@ function featureNotFound(command: ConsumeCommand): Refusal {
 }
 
 function customerMissing(type: FeatureType): ConsumeAnswer {
-  return {
-    accepted: false,
-    code: 'customer_missing',
-    type,
-    balance: type === 'boolean' ? null : 0,
-    unlimited: false,
-    active: false,
-    occurredAt: null,
-    replay: false,
-  }
+  return { ...usageWithoutCustomer(type), type, occurredAt: null, replay: false }
 }

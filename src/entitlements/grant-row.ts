@@ -5,9 +5,7 @@ import type { CycleUnit, Grant, GrantOrigin, Rollover } from './types.ts'
 /** The columns of a grant in the order `grantOf` reads them; `g` is the table's alias. */
 export const grantColumns = `g.id, g.account_id, g.entity_id, g.origin, g.rank, g.unlimited, g.amount, g.remaining,
   g.effective_at_ms, g.expires_at_ms, g.paid_until_ms, g.cycle_unit, g.cycle_count, g.anchor_ms, g.period_no, g.rollover,
-  g.revoked_at_ms, g.created_at_ms`
-
-export const grantColumnCount = 18
+  g.revoked_at_ms, g.created_at_ms, g.rolled_from`
 
 /** Reads a grant from the raw row, beginning at column `at`. Hot: converts text by hand. */
 export function grantOf(row: RawRow, at: number): Grant {
@@ -29,6 +27,7 @@ export function grantOf(row: RawRow, at: number): Grant {
     rollover: rolloverOf(row[at + 15]),
     revokedAt: milliseconds(row[at + 16]),
     createdAt: Number(row[at + 17]),
+    rolledFrom: row[at + 18] ? BigInt(text(row, at + 18)) : null,
   }
 }
 

@@ -1,15 +1,16 @@
 import type pg from 'pg'
-import { intArray, textArray } from '../db/literal.ts'
+import { int4s, int8s, texts, uuids } from '../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../db/raw.ts'
+import type { AccountQuestion } from './access-store.ts'
 import { grantColumns } from './grant-row.ts'
 
 const probe: Statement = {
   name: 'entitlements_probe',
   text: `
-    select q.n, c.customer_id, a.feature_ids, a.ids, o.customer_id, o.feature_key, o.entity_id, o.mode, o.quantity,
-      o.http_status, o.accepted, o.code, o.feature_type, o.balance, o.unlimited, o.active, o.occurred_at_ms
-    from unnest($1::int[], $2::text[], $3::text[], $4::text[]) with ordinality
-      as q(scope_id, distinct_id, features, operation_id, n)
+    select q.n, c.customer_id, a.id, o.customer_id, o.feature_key, o.entity_id, o.mode, o.quantity, o.accepted, o.code,
+      o.feature_type, o.balance, o.unlimited, o.active, o.occurred_at_ms, q.feature_id
+    from unnest($1::int[], $2::int[], $3::text[], $4::int[], $5::text[])
+      as q(n, scope_id, distinct_id, feature_id, operation_id)
     left join lateral (
       select customer_id
       from customer_alias
@@ -18,15 +19,16 @@ const probe: Statement = {
       limit 1
     ) c on true
     left join lateral (
-      select array_agg(feature_id) as feature_ids, array_agg(id) as ids
+      select id
       from account
       where scope_id = q.scope_id
         and customer_id = c.customer_id
-        and feature_id = any(q.features::int[])
+        and feature_id = q.feature_id
+      limit 1
     ) a on true
     left join lateral (
-      select customer_id, feature_key, entity_id, mode, quantity, http_status, accepted, code, feature_type, balance,
-        unlimited, active, occurred_at_ms
+      select customer_id, feature_key, entity_id, mode, quantity, accepted, code, feature_type, balance, unlimited, active,
+        occurred_at_ms
       from operation
       where scope_id = q.scope_id
         and kind = 0
@@ -35,21 +37,19 @@ const probe: Statement = {
     ) o on true`,
 }
 
-export interface Probe {
-  scopeId: number
-  distinctId: string
-  /** The Feature and every credit system that contains it, as an int array literal. */
-  features: string
+/** One question about one account; a Feature in credit systems asks once for each of them, with the same `n`. */
+export interface Probe extends AccountQuestion {
   operationId: string
 }
 
-/** For each command the customer, its accounts, and the saved operation if there is one. Takes no lock. */
+/** For each question: n, the customer, the account, and the saved operation if there is one. Takes no lock. */
 export function selectProbe(client: pg.ClientBase, probes: Probe[]): Promise<RawRow[]> {
   return raw(client, probe, [
-    intArray(probes.map((item) => item.scopeId)),
-    textArray(probes.map((item) => item.distinctId)),
-    textArray(probes.map((item) => item.features)),
-    textArray(probes.map((item) => item.operationId)),
+    int4s(probes.map((item) => item.n)),
+    int4s(probes.map((item) => item.scopeId)),
+    texts(probes.map((item) => item.distinctId)),
+    int4s(probes.map((item) => item.featureId)),
+    texts(probes.map((item) => item.operationId)),
   ])
 }
 
@@ -95,9 +95,9 @@ export async function insertAccounts(
   accounts: { scopeId: number; customerId: string; featureId: number }[],
 ): Promise<void> {
   await raw(client, createAccounts, [
-    intArray(accounts.map((account) => account.scopeId)),
-    textArray(accounts.map((account) => account.customerId)),
-    intArray(accounts.map((account) => account.featureId)),
+    int4s(accounts.map((account) => account.scopeId)),
+    uuids(accounts.map((account) => account.customerId)),
+    int4s(accounts.map((account) => account.featureId)),
   ])
 }
 
@@ -125,7 +125,7 @@ const lockWaiting: Statement = {
 
 /** Locks accounts in id order; a locked row comes back as it is now, so the values are fresh. */
 export function lockAccounts(client: pg.ClientBase, ids: bigint[], wait: boolean): Promise<RawRow[]> {
-  return raw(client, wait ? lockWaiting : lockFree, [intArray(ids)])
+  return raw(client, wait ? lockWaiting : lockFree, [int8s(ids)])
 }
 
 const loadGrants: Statement = {
@@ -137,7 +137,7 @@ const loadGrants: Statement = {
 }
 
 export function selectGrants(client: pg.ClientBase, accountIds: bigint[]): Promise<RawRow[]> {
-  return raw(client, loadGrants, [intArray(accountIds)])
+  return raw(client, loadGrants, [int8s(accountIds)])
 }
 
 const loadEntities: Statement = {
@@ -153,8 +153,8 @@ export function selectEntities(
   entities: { accountId: bigint; entityId: string }[],
 ): Promise<RawRow[]> {
   return raw(client, loadEntities, [
-    intArray(entities.map((entity) => entity.accountId)),
-    textArray(entities.map((entity) => entity.entityId)),
+    int8s(entities.map((entity) => entity.accountId)),
+    texts(entities.map((entity) => entity.entityId)),
   ])
 }
 
@@ -166,7 +166,7 @@ const countEntities: Statement = {
 }
 
 export function selectEntityCounts(client: pg.ClientBase, accountIds: bigint[]): Promise<RawRow[]> {
-  return raw(client, countEntities, [intArray(accountIds)])
+  return raw(client, countEntities, [int8s(accountIds)])
 }
 
 const readMoment: Statement = {
@@ -183,7 +183,7 @@ export async function selectMoment(
   client: pg.ClientBase,
   scopeIds: number[],
 ): Promise<{ now: number; revisions: bigint[] }> {
-  const [row] = await raw(client, readMoment, [intArray(scopeIds)])
+  const [row] = await raw(client, readMoment, [int4s(scopeIds)])
   return { now: Number(row?.[0]), revisions: bigints(row?.[1]) }
 }
 

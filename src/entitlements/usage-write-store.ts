@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { boolArray, intArray, textArray } from '../db/literal.ts'
+import { bools, int4s, int8s, texts, uuids } from '../db/binary-array.ts'
 import { raw, type Statement } from '../db/raw.ts'
 import { rolloverJson } from './grant-row.ts'
 import type { Account, Change, Grant } from './types.ts'
@@ -12,8 +12,8 @@ const write: Statement = {
         accepted, code, feature_type, balance, unlimited, active, occurred_at_ms, account_version)
       select scope_id, 0, operation_id, customer_id, feature_key, entity_id, mode, quantity, 200,
         accepted, code, feature_type, balance, unlimited, active, occurred_at_ms, account_version
-      from unnest($1::int[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::smallint[], $7::bigint[], $8::bool[],
-        $9::text[], $10::smallint[], $11::bigint[], $12::bool[], $13::bool[], $14::bigint[], $15::bigint[])
+      from unnest($1::int[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::int[], $7::bigint[], $8::bool[],
+        $9::text[], $10::int[], $11::bigint[], $12::bool[], $13::bool[], $14::bigint[], $15::bigint[])
         as q(scope_id, operation_id, customer_id, feature_key, entity_id, mode, quantity, accepted,
           code, feature_type, balance, unlimited, active, occurred_at_ms, account_version)
       returning 1
@@ -21,7 +21,7 @@ const write: Statement = {
       insert into entry (at_ms, scope_id, account_id, version, line, grant_id, period_no, kind, delta, remaining_after,
         operation_id)
       select at_ms, scope_id, account_id, version, line, grant_id, period_no, kind, delta, remaining_after, operation_id
-      from unnest($16::bigint[], $17::int[], $18::bigint[], $19::bigint[], $20::smallint[], $21::bigint[], $22::bigint[],
+      from unnest($16::bigint[], $17::int[], $18::bigint[], $19::bigint[], $20::int[], $21::bigint[], $22::bigint[],
         $23::text[], $24::bigint[], $25::bigint[], $26::text[])
         as q(at_ms, scope_id, account_id, version, line, grant_id, period_no, kind, delta, remaining_after, operation_id)
     ), grants as (
@@ -96,39 +96,39 @@ export interface UsageWrite {
 export async function writeUsage(client: pg.ClientBase, batch: UsageWrite): Promise<void> {
   const { operations, entries, grants, accounts } = batch
   await raw(client, write, [
-    intArray(operations.map((row) => row.scopeId)),
-    textArray(operations.map((row) => row.operationId)),
-    textArray(operations.map((row) => row.customerId)),
-    textArray(operations.map((row) => row.featureKey)),
-    textArray(operations.map((row) => row.entityId)),
-    intArray(operations.map((row) => row.mode)),
-    intArray(operations.map((row) => row.quantity)),
-    boolArray(operations.map((row) => row.accepted)),
-    textArray(operations.map((row) => row.code)),
-    intArray(operations.map((row) => row.featureType)),
-    intArray(operations.map((row) => row.balance)),
-    boolArray(operations.map((row) => row.unlimited)),
-    boolArray(operations.map((row) => row.active)),
-    intArray(operations.map((row) => row.occurredAt)),
-    intArray(operations.map((row) => row.accountVersion)),
-    intArray(entries.map((row) => row.at)),
-    intArray(entries.map((row) => row.scopeId)),
-    intArray(entries.map((row) => row.accountId)),
-    intArray(entries.map((row) => row.version)),
-    intArray(entries.map((row) => row.line)),
-    intArray(entries.map((row) => row.grantId)),
-    intArray(entries.map((row) => row.period)),
-    textArray(entries.map((row) => row.kind)),
-    intArray(entries.map((row) => row.delta)),
-    intArray(entries.map((row) => row.remaining)),
-    textArray(entries.map((row) => row.operationId)),
-    intArray(grants.map((grant) => grant.id)),
-    intArray(grants.map((grant) => grant.remaining)),
-    intArray(grants.map((grant) => grant.periodNo)),
-    intArray(accounts.map((account) => account.id)),
-    intArray(accounts.map((account) => account.used)),
-    intArray(accounts.map((account) => account.lastAt)),
-    intArray(accounts.map((account) => account.version)),
+    int4s(operations.map((row) => row.scopeId)),
+    texts(operations.map((row) => row.operationId)),
+    uuids(operations.map((row) => row.customerId)),
+    texts(operations.map((row) => row.featureKey)),
+    texts(operations.map((row) => row.entityId)),
+    int4s(operations.map((row) => row.mode)),
+    int8s(operations.map((row) => row.quantity)),
+    bools(operations.map((row) => row.accepted)),
+    texts(operations.map((row) => row.code)),
+    int4s(operations.map((row) => row.featureType)),
+    int8s(operations.map((row) => row.balance)),
+    bools(operations.map((row) => row.unlimited)),
+    bools(operations.map((row) => row.active)),
+    int8s(operations.map((row) => row.occurredAt)),
+    int8s(operations.map((row) => row.accountVersion)),
+    int8s(entries.map((row) => row.at)),
+    int4s(entries.map((row) => row.scopeId)),
+    int8s(entries.map((row) => row.accountId)),
+    int8s(entries.map((row) => row.version)),
+    int4s(entries.map((row) => row.line)),
+    int8s(entries.map((row) => row.grantId)),
+    int8s(entries.map((row) => row.period)),
+    texts(entries.map((row) => row.kind)),
+    int8s(entries.map((row) => row.delta)),
+    int8s(entries.map((row) => row.remaining)),
+    texts(entries.map((row) => row.operationId)),
+    int8s(grants.map((grant) => grant.id)),
+    int8s(grants.map((grant) => grant.remaining)),
+    int8s(grants.map((grant) => grant.periodNo)),
+    int8s(accounts.map((account) => account.id)),
+    int8s(accounts.map((account) => account.used)),
+    int8s(accounts.map((account) => account.lastAt)),
+    int8s(accounts.map((account) => account.version)),
     operations.length,
     grants.length,
     accounts.length,
@@ -147,9 +147,9 @@ const upsertEntities: Statement = {
 /** Under the lock of the account, which guards its entities too. */
 export async function writeEntities(client: pg.ClientBase, entities: UsageWrite['entities']): Promise<void> {
   await raw(client, upsertEntities, [
-    intArray(entities.map((entity) => entity.accountId)),
-    textArray(entities.map((entity) => entity.entityId)),
-    intArray(entities.map((entity) => entity.used)),
+    int8s(entities.map((entity) => entity.accountId)),
+    texts(entities.map((entity) => entity.entityId)),
+    int8s(entities.map((entity) => entity.used)),
   ])
 }
 
@@ -173,11 +173,11 @@ export interface RefillRow {
 /** The primary key (grant, period) makes a second refill of a period impossible. */
 export async function writeRefills(client: pg.ClientBase, refills: RefillRow[]): Promise<void> {
   await raw(client, insertRefills, [
-    intArray(refills.map((row) => row.grantId)),
-    intArray(refills.map((row) => row.periodNo)),
-    intArray(refills.map((row) => row.lapsed)),
-    intArray(refills.map((row) => row.rolled)),
-    intArray(refills.map((row) => row.at)),
+    int8s(refills.map((row) => row.grantId)),
+    int8s(refills.map((row) => row.periodNo)),
+    int8s(refills.map((row) => row.lapsed)),
+    int8s(refills.map((row) => row.rolled)),
+    int8s(refills.map((row) => row.at)),
   ])
 }
 
@@ -185,18 +185,23 @@ const insertRollover: Statement = {
   name: 'entitlements_insert_rollover',
   text: `
     insert into ledger_grant (scope_id, account_id, feature_id, entity_id, source_ref, origin, rank, unlimited, amount,
-      remaining, effective_at_ms, expires_at_ms, anchor_ms, rollover, created_at_ms)
-    select g.scope_id, g.account_id, g.feature_id, g.entity_id, $2, 'rollover', g.rank, false, $3, $3, $4, $5, $4, $6, $7
+      remaining, effective_at_ms, expires_at_ms, anchor_ms, rollover, created_at_ms, rolled_from)
+    select g.scope_id, g.account_id, g.feature_id, g.entity_id, $2, 'rollover', g.rank, false, $3, $3, $4, $5, $4, $6, $7, g.id
     from ledger_grant g
     where g.id = $1
     returning id`,
 }
 
 /** Gives a rollover grant its row and its number. `from` is the grant whose period it was left of. */
-export async function writeRollover(client: pg.ClientBase, from: bigint, grant: Grant): Promise<bigint> {
+export async function writeRollover(
+  client: pg.ClientBase,
+  from: bigint,
+  period: bigint,
+  grant: Grant,
+): Promise<bigint> {
   const [row] = await raw(client, insertRollover, [
     from,
-    `rollover:${from}:${grant.effectiveAt}`,
+    `rollover:${from}:${period}`,
     grant.amount,
     grant.effectiveAt,
     grant.expiresAt,

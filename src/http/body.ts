@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { TSchema } from 'typebox'
 import { inflateWhole } from '../events/index.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { batchInflatedBytesMax, eventBodyBytesMax, jsonDepthMax } from '../kernel/limits.ts'
@@ -8,6 +9,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Which content encoding the route takes; absent: none. */
     gzip?: 'allowed' | 'required'
+    /** The body as the published document shows it, where the route judges it without a schema. */
+    documentedBody?: TSchema
   }
 }
 

@@ -5,6 +5,10 @@ import { invalid } from './validator.ts'
 /** `App API`: `{code, message, request_id, details?, issues?}`; `Workspace API`: `{error: {…}}`. */
 export type ErrorStyle = 'app' | 'workspace'
 
+export function styleOf(request: FastifyRequest): ErrorStyle {
+  return request.url.startsWith('/v1/') ? 'workspace' : 'app'
+}
+
 export function errorHandler(style: ErrorStyle) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     sendRefusal(style, toRefusal(error), request, reply)

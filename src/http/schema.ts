@@ -1,3 +1,5 @@
+// Adds `operationId`, `summary` and the like to the route schemas.
+import type {} from '@fastify/swagger'
 import Type, { type TProperties, type TSchema, type TSchemaOptions } from 'typebox'
 import { customerIdCharsMax } from '../kernel/limits.ts'
 
@@ -18,15 +20,20 @@ export function nullable<T extends TSchema>(schema: T) {
 export const nullableNumber = Type.Unsafe<number | null>({ type: ['number', 'null'] })
 export const nullableString = Type.Unsafe<string | null>({ type: ['string', 'null'] })
 
-/** 1 to 256 characters, not a placeholder such as `anonymous`, storable text; kept as sent. */
-export const customerId = Type.String({
+const customerIdRules = {
   minLength: 1,
   maxLength: customerIdCharsMax,
   'x-not-blank': true,
   'x-storable': true,
   'x-not-reserved': true,
   description: 'The customer id your app uses. Not `anonymous`, `guest`, `undefined` or `null`.',
-})
+}
+
+/** 1 to 256 characters, not a placeholder such as `anonymous`, storable text; kept as sent. */
+export const customerId = Type.String(customerIdRules)
+
+/** The same for Feature usage, where identifiers with outer white space are refused. */
+export const usageCustomerId = Type.String({ ...customerIdRules, 'x-trimmed': true })
 
 /** Identifiers of Feature usage: non-empty, without outer white space, storable. */
 export function usageId(description: string, options: { charsMax?: number; bytesMax?: number } = {}) {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Tx } from '../db/pool.ts'
 import { seal, unseal } from '../kernel/seal.ts'
+import { StartError } from '../kernel/start-error.ts'
 import { insertInstance, readSealedSecrets } from './store.ts'
 
 /** Secrets of this database, kept in it sealed under the master key. */
@@ -17,7 +18,7 @@ export async function openInstance(tx: Tx, masterKey: Buffer): Promise<InstanceS
   await insertInstance(tx, seal(masterKey, context, JSON.stringify(fresh)))
   const sealed = (await readSealedSecrets(tx)) ?? ''
   const text = unseal(masterKey, context, sealed)
-  if (text === undefined) throw new Error('MASTER_KEY is not the key this database was set up with')
+  if (text === undefined) throw new StartError('MASTER_KEY is not the key this database was set up with')
   const secrets = JSON.parse(text) as typeof fresh // sealed by us, above
   return { tombstoneKey: Buffer.from(secrets.tombstone, 'base64') }
 }

@@ -91,6 +91,7 @@ create table ledger_grant (
   anchor_ms bigint not null,
   period_no bigint not null default 0,
   rollover jsonb,
+  rolled_from bigint,                          -- the grant whose period left these units
   product_id text,
   note text,
   revoked_at_ms bigint,
@@ -103,6 +104,8 @@ create table ledger_grant (
 
 -- No column that a debit changes is indexed or named in an index predicate: debits stay heap-only updates.
 create index ledger_grant_account on ledger_grant (account_id) where not settled;
+-- For lists and merges, which want the settled ones too.
+create index ledger_grant_settled on ledger_grant (account_id) where settled;
 
 -- Exactly-once guard of a period's refill.
 create table refill (

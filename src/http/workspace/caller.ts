@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { refuse } from '../../kernel/errors.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
 import {
@@ -7,6 +7,7 @@ import {
   looksLikePublishableKey,
   type Marks,
   type Scope,
+  type SecretKeyHolder,
 } from '../../tenancy/index.ts'
 
 /** Who calls the Workspace API, and in which environment. */
@@ -32,21 +33,25 @@ export interface CallerOptions {
 /** `Authorization: Bearer sk_…`, then the plan, then the environment header: 401, 402, 400. */
 export function authenticateCaller({ directory, marks, names }: CallerOptions) {
   const environmentHeader = names.environmentHeader.toLowerCase()
-  return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
-    const key = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
-    if (looksLikePublishableKey(key)) return done(refuse('key_kind_invalid'))
-    const holder = directory.secretKey(key)
-    if (!holder) return done(refuse('invalid_api_key'))
-    if (holder.access === 'api_disabled') return done(refuse('api_access_required'))
-    if (holder.access === 'payment_required') return done(refuse('billing_payment_required'))
+  return async (request: FastifyRequest): Promise<void> => {
+    const holder = holderOf(directory, request.headers.authorization)
     const environment = request.headers[environmentHeader] ?? 'live'
     if (environment !== 'test' && environment !== 'live') {
-      return done(refuse('invalid_request', { param: names.environmentHeader, message: 'must be test or live' }))
+      throw refuse('invalid_request', { param: names.environmentHeader, message: 'must be test or live' })
     }
     marks.keyUsed('secret', holder.keyId)
     request.caller = { workspaceId: holder.workspaceId, environment, actor: { type: 'secret_key', id: holder.keyId } }
-    done()
   }
+}
+
+function holderOf(directory: Directory, authorization: string | undefined): SecretKeyHolder {
+  const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
+  if (looksLikePublishableKey(key)) throw refuse('key_kind_invalid')
+  const holder = directory.secretKey(key)
+  if (!holder) throw refuse('invalid_api_key')
+  if (holder.access === 'api_disabled') throw refuse('api_access_required')
+  if (holder.access === 'payment_required') throw refuse('billing_payment_required')
+  return holder
 }
 
 /** The scope of a named project, or of the workspace's only one. Another workspace's project does not exist: 404. */

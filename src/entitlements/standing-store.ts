@@ -1,0 +1,66 @@
+import type pg from 'pg'
+import { int4s, texts, uuids } from '../db/binary-array.ts'
+import { type RawRow, raw, type Statement } from '../db/raw.ts'
+import { statementMs } from './access-store.ts'
+import { grantColumns } from './grant-row.ts'
+
+const readVersions: Statement = {
+  name: 'entitlements_read_versions',
+  text: `
+    select q.n, c.customer_id, ${statementMs}, k.version, a.versions
+    from unnest($1::int[], $2::text[]) with ordinality as q(scope_id, distinct_id, n)
+    left join lateral (
+      select customer_id
+      from customer_alias
+      where scope_id = q.scope_id
+        and distinct_id = q.distinct_id
+      limit 1
+    ) c on true
+    left join lateral (
+      select version
+      from customer
+      where scope_id = q.scope_id
+        and id = c.customer_id
+      limit 1
+    ) k on true
+    left join lateral (
+      select sum(version) as versions
+      from account
+      where scope_id = q.scope_id
+        and customer_id = c.customer_id
+    ) a on true`,
+}
+
+/** Per id: n, customer, clock, the record's version, the sum of its accounts' versions. Two index look-ups, no grants. */
+export function selectVersions(
+  client: pg.ClientBase,
+  ids: { scopeId: number; distinctId: string }[],
+): Promise<RawRow[]> {
+  return raw(client, readVersions, [int4s(ids.map((id) => id.scopeId)), texts(ids.map((id) => id.distinctId))])
+}
+
+const readStandings: Statement = {
+  name: 'entitlements_read_standings',
+  text: `
+    select q.n, ${statementMs}, a.id, a.feature_id, a.used_total, a.last_at_ms, a.version, ${grantColumns}
+    from unnest($1::int[], $2::uuid[]) with ordinality as q(scope_id, customer_id, n)
+    left join lateral (
+      select id, feature_id, used_total, last_at_ms, version
+      from account
+      where scope_id = q.scope_id
+        and customer_id = q.customer_id
+      offset 0
+    ) a on true
+    left join ledger_grant g on g.account_id = a.id and not g.settled`,
+}
+
+/** One row per (customer, account, grant): n, clock, account columns, grant columns. */
+export function selectStandings(
+  client: pg.ClientBase,
+  customers: { scopeId: number; customerId: string }[],
+): Promise<RawRow[]> {
+  return raw(client, readStandings, [
+    int4s(customers.map((customer) => customer.scopeId)),
+    uuids(customers.map((customer) => customer.customerId)),
+  ])
+}

@@ -1,0 +1,132 @@
+import type { FastifyInstance } from 'fastify'
+import type { Static } from 'typebox'
+import Type from 'typebox'
+import type { ConsumeAnswer, ConsumeCommand } from '../../entitlements/index.ts'
+import { must } from '../../kernel/assert.ts'
+import { refuse } from '../../kernel/errors.ts'
+import {
+  entityIdBytesMax,
+  evidenceBodyBytesMax,
+  featureIdCharsMax,
+  operationIdCharsMax,
+  unitsMax,
+} from '../../kernel/limits.ts'
+import { closed, nullableNumber, oneOf, usageCustomerId, usageId } from '../schema.ts'
+import { appErrors } from './responses.ts'
+
+const purchaseCommon = {
+  productId: Type.Optional(Type.String()),
+  basePlanId: Type.Optional(Type.String()),
+  purchaseOptionId: Type.Optional(Type.String()),
+  offerId: Type.Optional(Type.String()),
+  productType: Type.Optional(oneOf('subscription', 'one_time')),
+}
+const storeText = { minLength: 1, 'x-storable': true }
+const AppStorePurchase = closed({
+  type: oneOf('appstore'),
+  signedTransaction: Type.String({ ...storeText, 'x-bytes-max': 2 * 1024 * 1024 }),
+  ...purchaseCommon,
+})
+const PlayStorePurchase = closed({
+  type: oneOf('playstore'),
+  purchaseToken: Type.String({ ...storeText, maxLength: 16_384 }),
+  ...purchaseCommon,
+})
+
+const Body = closed({
+  apiKey: Type.String({ description: 'Publishable key.' }),
+  customerId: usageCustomerId,
+  featureId: usageId('Published Feature key.', { charsMax: featureIdCharsMax }),
+  operationId: usageId('Stable per action; reuse it on retries.', { charsMax: operationIdCharsMax }),
+  quantity: Type.Integer({
+    minimum: 1,
+    maximum: unitsMax,
+    description: 'Units, or the cumulative total in `set_usage`.',
+  }),
+  mode: Type.Optional(oneOf('consume', 'set_usage')),
+  entityId: Type.Optional(usageId('Entity-scoped allowance.', { bytesMax: entityIdBytesMax })),
+  purchase: Type.Optional(
+    Type.Union([AppStorePurchase, PlayStorePurchase], { description: 'Store evidence applied with the first spend.' }),
+  ),
+})
+
+const Decision = Type.Object({
+  operationId: Type.String(),
+  customerId: Type.String(),
+  featureId: Type.String(),
+  accepted: Type.Boolean({ description: 'Do the paid work only when this is true.' }),
+  type: oneOf('boolean', 'metered', 'creditSystem'),
+  code: oneOf(
+    'consumed',
+    'insufficient_balance',
+    'access_inactive',
+    'feature_inapplicable',
+    'feature_not_consumable',
+    'customer_missing',
+  ),
+  quantity: Type.Integer(),
+  balance: nullableNumber,
+  unlimited: Type.Boolean(),
+  active: Type.Boolean(),
+  occurredAtMs: nullableNumber,
+  idempotentReplay: Type.Boolean(),
+  entityId: Type.Optional(Type.String()),
+})
+
+/** `POST /feature/consume`: spends units once per operation id. */
+export function featureConsume(
+  server: FastifyInstance,
+  consume: (command: ConsumeCommand) => Promise<ConsumeAnswer>,
+): void {
+  server.post<{ Body: Static<typeof Body> }>('/feature/consume', {
+    bodyLimit: evidenceBodyBytesMax,
+    schema: {
+      operationId: 'consumeFeature',
+      summary: 'Spend units of a Feature',
+      description:
+        'Idempotent per `operationId`: a retry answers the saved decision with `idempotentReplay: true`. A denial is a 200 with `accepted: false` and the reason in `code`.',
+      tags: ['Features'],
+      body: Body,
+      response: { 200: Decision, ...appErrors(400, 401, 403, 404, 409, 410, 413, 503) },
+    },
+    handler: async (request, reply) => {
+      const { body } = request
+      if (body.purchase) refusePurchase(body.mode)
+      const decision = await consume({
+        scope: must(request.app, 'the route is authenticated'),
+        distinctId: body.customerId,
+        featureKey: body.featureId,
+        operationId: body.operationId,
+        quantity: BigInt(body.quantity),
+        mode: body.mode ?? 'consume',
+        entityId: body.entityId ?? null,
+      })
+      return reply.send({
+        operationId: body.operationId,
+        customerId: body.customerId,
+        featureId: body.featureId,
+        accepted: decision.accepted,
+        type: decision.type,
+        code: decision.code,
+        quantity: body.quantity,
+        balance: decision.balance,
+        unlimited: decision.unlimited,
+        active: decision.active,
+        occurredAtMs: decision.occurredAt,
+        idempotentReplay: decision.replay,
+        ...(body.entityId === undefined ? {} : { entityId: body.entityId }),
+      } satisfies Static<typeof Decision>)
+    },
+  })
+}
+
+/** Store evidence can't be verified before purchases are built: nothing is decided, the client keeps it and retries. */
+function refusePurchase(mode: string | undefined): never {
+  if (mode === 'set_usage') {
+    throw refuse('invalid_request', {
+      message: 'purchase cannot be combined with set_usage',
+      issues: [{ path: 'purchase', message: 'cannot be combined with set_usage' }],
+    })
+  }
+  throw refuse('billing_unavailable', { message: 'Purchases are not available yet.', retryAfterS: 60 })
+}

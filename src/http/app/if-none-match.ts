@@ -1,0 +1,12 @@
+const entityTag = /(?:W\/)?"[^"]*"/g
+
+/**
+ * The member of an `If-None-Match` header that names `tag`, in the very bytes the caller sent; undefined when none does.
+ * Weak comparison; lists and `*` are understood (`*` is answered with the tag itself).
+ */
+export function matchingTag(header: string | undefined, tag: string): string | undefined {
+  if (header === undefined) return undefined
+  if (header === tag) return tag
+  if (header.trim() === '*') return tag
+  return header.match(entityTag)?.find((member) => (member.startsWith('W/') ? member.slice(2) : member) === tag)
+}

@@ -1,0 +1,107 @@
+import type { Socket } from 'node:net'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { refuse } from '../kernel/errors.ts'
+import { bodyBytesMax, bodyReceiveMsMax } from '../kernel/limits.ts'
+import { health as addHealth, type HealthOptions } from './app/health.ts'
+import { type AppApiServices, appApi } from './app/index.ts'
+import { addJsonBodyParser } from './body.ts'
+import { allowBrowsers } from './cors.ts'
+import { errorHandler, sendRefusal, styleOf } from './errors.ts'
+import { refuseOtherMethods } from './methods.ts'
+import { requestId } from './request-id.ts'
+import { ajv } from './validator.ts'
+import { type WorkspaceApiServices, workspaceApi } from './workspace/index.ts'
+
+export interface ServerOptions {
+  log: Logger
+  health: HealthOptions
+  app: AppApiServices
+  workspace: WorkspaceApiServices
+  /** Adds what is not part of either API, such as the reference pages. */
+  extend: (server: FastifyInstance) => void
+  /** Runs in the scope of each API before its routes are added. */
+  describe?: (scope: FastifyInstance, api: 'app' | 'workspace') => Promise<void>
+}
+
+/** The HTTP surface: App API at `/`, Workspace API at `/v1`. Not yet listening. */
+export async function createServer({
+  log,
+  health,
+  app,
+  workspace,
+  extend,
+  describe,
+}: ServerOptions): Promise<FastifyInstance> {
+  const server = bareServer(log)
+  addJsonBodyParser(server)
+  const fillOtherMethods = refuseOtherMethods(server)
+  await server.register(async (scope) => {
+    await describe?.(scope, 'app')
+    const { appIdHeader, appEnvironmentHeader } = app.names
+    allowBrowsers(scope, ['ETag', appIdHeader, appEnvironmentHeader, 'X-Request-Id', 'Retry-After'])
+    addHealth(scope, health)
+    await scope.register(async (keyed) => appApi(keyed, app))
+  })
+  await server.register(
+    async (scope) => {
+      await describe?.(scope, 'workspace')
+      await workspaceApi(scope, workspace)
+    },
+    { prefix: '/v1' },
+  )
+  extend(server)
+  fillOtherMethods()
+  return server
+}
+
+/** What a process without the App API serves: liveness and readiness. */
+export function createHealthServer({ log, health }: Pick<ServerOptions, 'log' | 'health'>): FastifyInstance {
+  const server = bareServer(log)
+  const fillOtherMethods = refuseOtherMethods(server)
+  addHealth(server, health)
+  fillOtherMethods()
+  return server
+}
+
+function bareServer(log: Logger): FastifyInstance {
+  const server = Fastify({
+    loggerInstance: log as FastifyBaseLogger, // pino is what the framework logs with
+    disableRequestLogging: true,
+    bodyLimit: bodyBytesMax,
+    requestTimeout: bodyReceiveMsMax,
+    genReqId: requestId,
+    ajv,
+    routerOptions: { maxParamLength: 2048 },
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    http: { connectionsCheckingInterval: 5000 },
+    clientErrorHandler: refuseMalformed,
+  })
+  server.setSerializerCompiler(() => JSON.stringify)
+  server.setErrorHandler(errorHandler('app'))
+  server.setNotFoundHandler((request, reply) => {
+    sendRefusal(styleOf(request), refuse('not_found', { message: 'There is nothing at this path.' }), request, reply)
+  })
+  server.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id)
+    done()
+  })
+  return server
+}
+
+/** Bytes that are no HTTP request: one answer in our words, then the connection ends. */
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return
+  const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const large = error.code === 'HPE_HEADER_OVERFLOW'
+  const status = late ? '408 Request Timeout' : large ? '431 Request Header Fields Too Large' : '400 Bad Request'
+  const body = JSON.stringify({
+    code: 'invalid_request',
+    message: 'The request is not valid HTTP.',
+    request_id: 'none',
+  })
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  )
+}

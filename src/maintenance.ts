@@ -1,0 +1,23 @@
+import type { Logger } from 'pino'
+import type { Pool } from './db/pool.ts'
+import { ensureEntryPartitions } from './entitlements/index.ts'
+import { ensurePartitions } from './events/index.ts'
+import { forgetIdempotentAnswers } from './tenancy/index.ts'
+
+const everyMs = 3600_000
+
+/** Makes partitions ahead of time and forgets old idempotent answers: now, and every hour. Safe in any number of processes. */
+export async function startMaintenance(pool: Pool, log: Logger): Promise<Disposable> {
+  await maintain(pool)
+  const timer = setInterval(() => {
+    maintain(pool).catch((error: unknown) => log.error({ err: error }, 'maintenance failed; it runs again in an hour'))
+  }, everyMs)
+  timer.unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+async function maintain(pool: Pool): Promise<void> {
+  await ensurePartitions(pool)
+  await ensureEntryPartitions(pool)
+  await forgetIdempotentAnswers(pool)
+}
