@@ -35,9 +35,9 @@ export interface Cycle {
 }
 
 export interface Rollover {
-  /** Most units of live rollover grants together; null is unbounded. */
+  /** Most units that the live rollover grants of one grant hold together; null is unbounded. */
   max: Units | null
-  /** How many further periods the units live; null is for ever. */
+  /** How many further periods the units live, at least 1; null is for ever. */
   periods: number | null
 }
 
@@ -50,6 +50,8 @@ export interface Grant {
   accountId: bigint
   entityId: string | null
   origin: GrantOrigin
+  /** The grant whose period left these units; null unless the origin is rollover. */
+  rolledFrom: bigint | null
   /** 0 recurring, free or given; 1 purchased. */
   rank: number
   unlimited: boolean
@@ -136,16 +138,24 @@ export interface UsageDecision {
 /** One movement that a decision asks the store to write. `remaining` is the grant's after the movement. */
 export type Change =
   | { kind: 'draw'; account: bigint; grant: bigint; period: bigint; delta: Units; remaining: Units }
-  /** A period ended: what was left of it goes (`lapsed`, of which `rolled` moved to a rollover grant). */
+  /**
+   * What was left of `period` goes; its refill follows at once. `rolled` is what this settlement put into rollover
+   * grants: at most what lapsed, or more when whole periods were missed, because each of them left its units too.
+   * A lapse without refill is that of a rollover grant whose units a newer one takes over.
+   */
   | { kind: 'lapse'; account: bigint; grant: bigint; period: bigint; delta: Units; remaining: Units; rolled: Units }
-  /** The grant is full again and stands in `period`. */
+  /** The grant is full again and stands in `period`. Comes right after its lapse, which is there also when nothing was left. */
   | { kind: 'refill'; account: bigint; grant: bigint; period: bigint; delta: Units; remaining: Units }
-  /** A new grant made of what a period left; its id is negative until the store has numbered it. */
-  | { kind: 'rollover'; account: bigint; from: bigint; grant: Grant }
+  /**
+   * A new grant made of what the periods before `period` left; (from, period) is unique. Its id is negative until the
+   * store has numbered it, and no two such ids are equal in any account.
+   */
+  | { kind: 'rollover'; account: bigint; from: bigint; period: bigint; grant: Grant }
   /** The usage counter of the account (entity null) or of one entity, raised to `used`. */
   | { kind: 'used'; account: bigint; entity: string | null; used: Units }
 
 export interface UsageOutcome {
   decision: UsageDecision
-  changes: Change[]
+  /** In the order to write them; empty unless something was spent. */
+  changes: readonly Change[]
 }
