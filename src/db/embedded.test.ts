@@ -97,7 +97,7 @@ test('a database killed under load comes back by itself, with every acknowledged
     await Promise.race(writes)
     process.kill(before, 'SIGKILL')
     await Promise.all(writes)
-    assert.notEqual(database.processId, before)
+    await until(async () => database.processId !== before)
   }
   const kept = await pool.query<{ n: number }>('select n from kept order by n')
   assert.deepEqual(
@@ -133,11 +133,22 @@ test('a process id left behind that belongs to another program by now stands in 
   assert.deepEqual(await rows(database, 'select 1 as one'), [{ one: 1 }])
 })
 
+test('a server that answers is left alone, even when its process cannot be seen from here', async () => {
+  await using folder = await testFolder()
+  await using database = await start(folder.path)
+  const path = join(folder.path, 'postgres/data/postmaster.pid')
+  const written = await readFile(path, 'utf8')
+  const unseen = written.replace(/^\d+/, String(await endedProcess()))
+  await writeFile(path, unseen)
+  await assert.rejects(start(folder.path), /is in use by another Turnpike \(of another container\)$/)
+  assert.equal(await readFile(path, 'utf8'), unseen)
+  await writeFile(path, written)
+  assert.deepEqual(await rows(database, 'select 1 as one'), [{ one: 1 }])
+})
+
 test('what a start killed while making the database left behind is removed', async () => {
   await using folder = await testFolder()
-  const ended = spawn('true')
-  await once(ended, 'exit')
-  await mkdir(join(folder.path, `postgres.new-${ended.pid}-abc/data/base`), { recursive: true })
+  await mkdir(join(folder.path, `postgres.new-${await endedProcess()}-abc/data/base`), { recursive: true })
   await using database = await start(folder.path)
   assert.equal(database.directory, join(folder.path, 'postgres'))
   assert.deepEqual(await readdir(folder.path), ['postgres'])
@@ -180,6 +191,13 @@ const no = () => false
 
 function start(dataDir: string): Promise<EmbeddedPostgres> {
   return startEmbedded({ dataDir, log: silent })
+}
+
+/** The id of a process that is no more. */
+async function endedProcess(): Promise<number> {
+  const ended = spawn('true')
+  await once(ended, 'exit')
+  return ended.pid ?? 0
 }
 
 async function rows<Row extends object>(database: EmbeddedPostgres, text: string): Promise<Row[]> {

@@ -9,8 +9,8 @@ import { randomText } from '../kernel/ids.ts'
 import { databaseQuitMsMax, databaseStartMsMax, databaseStopMsMax } from '../kernel/limits.ts'
 import { StartError } from '../kernel/start-error.ts'
 import { type Cluster, openCluster } from './embedded/cluster.ts'
-import { claim, socketUrl } from './embedded/owner.ts'
-import { findPostmaster, lastWords, launch } from './embedded/postmaster.ts'
+import { answers, claim, socketUrl } from './embedded/owner.ts'
+import { findPostmaster, lastWords, launch, removeLeft } from './embedded/postmaster.ts'
 import { isAlive, signal } from './embedded/process.ts'
 import { isRetryable } from './pool.ts'
 
@@ -86,7 +86,7 @@ export class EmbeddedPostgres implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort()
     await this.#healing
-    const processId = this.#connection ? findPostmaster(this.#cluster.data)?.processId : this.#launched?.pid
+    const processId = this.#connection ? this.#processId : this.#launched?.pid
     if (processId !== undefined) await this.#stop(processId)
     await this.#connection?.end()
     if (!this.#socketDirectory.startsWith(this.#cluster.home))
@@ -103,11 +103,17 @@ export class EmbeddedPostgres implements AsyncDisposable {
     while (systemClock.now() - began < databaseStartMsMax) {
       this.#stopping.signal.throwIfAborted()
       const running = findPostmaster(this.#cluster.data)
+      if (running?.runs === false) {
+        // Process ids of another container mean nothing here, its socket does.
+        if (await answers(running)) throw this.#inUse('of another container')
+        removeLeft(this.#cluster.data)
+        continue
+      }
       if (running?.ready) {
         try {
           const ownership = await claim(running)
           if (ownership.kind === 'owner') return this.#own(ownership.connection, running)
-          failure = this.#inUse(ownership.processId)
+          failure = this.#inUse(`process ${ownership.processId}`)
           if (ownership.isAlive || systemClock.now() - began > lockLingersMsMax) throw failure
         } catch (error) {
           // Between crash and recovery, about to go, or with every connection taken.
@@ -124,8 +130,8 @@ export class EmbeddedPostgres implements AsyncDisposable {
     throw new StartError(`the database in ${this.#cluster.home} did not come up in time`, { cause: failure })
   }
 
-  #inUse(processId: number): StartError {
-    return new StartError(`DATA_DIR ${this.#dataDir} is in use by another Turnpike (process ${processId})`)
+  #inUse(by: string): StartError {
+    return new StartError(`DATA_DIR ${this.#dataDir} is in use by another Turnpike (${by})`)
   }
 
   /** Why the server that was launched has ended. Thrown when another try would end the same way. */

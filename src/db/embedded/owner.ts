@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { sqlState } from '../pool.ts'
 import type { Postmaster } from './postmaster.ts'
 import { isAlive } from './process.ts'
 
@@ -39,6 +40,17 @@ export async function claim({ socketDirectory }: Postmaster): Promise<Ownership>
   } catch (error) {
     await connection.end()
     throw error
+  }
+}
+
+/** Whether a server answers there, be it with a refusal. */
+export async function answers(postmaster: Postmaster): Promise<boolean> {
+  try {
+    const ownership = await claim(postmaster)
+    if (ownership.kind === 'owner') await ownership.connection.end()
+    return true
+  } catch (error) {
+    return sqlState(error) !== undefined
   }
 }
 

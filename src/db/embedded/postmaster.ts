@@ -18,10 +18,12 @@ import type { Account } from './account.ts'
 import type { Cluster } from './cluster.ts'
 import { commandOf, isAlive } from './process.ts'
 
-/** A running PostgreSQL, as its `postmaster.pid` tells. */
+/** A PostgreSQL, as its `postmaster.pid` tells. */
 export interface Postmaster {
   processId: number
   socketDirectory: string
+  /** False: it was killed, and its process id may meanwhile belong to another program. */
+  runs: boolean
   /** Whether it takes connections; otherwise it is starting, recovering or stopping. */
   ready: boolean
 }
@@ -47,11 +49,7 @@ const settings = {
   log_checkpoints: 'off',
 }
 
-/**
- * The PostgreSQL that runs on this data directory, if one does. A `postmaster.pid` left behind by one that was killed is
- * removed, also when its process id meanwhile belongs to another program. Reading, judging and removing happen without
- * yielding, so that another start's fresh file is not taken for the old one.
- */
+/** What `postmaster.pid` says, and whether its process is a PostgreSQL on this folder; undefined without such a file. */
 export function findPostmaster(data: string): Postmaster | undefined {
   const path = join(data, 'postmaster.pid')
   const text = readIfThere(path)
@@ -59,15 +57,17 @@ export function findPostmaster(data: string): Postmaster | undefined {
   const [pid = '', , , , socketDirectory = '', , , status = ''] = text.split('\n')
   const processId = Number(pid)
   // It is empty for an instant while it is being made.
-  const left =
-    processId > 0
-      ? !isPostmaster(processId, data)
-      : (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) < systemClock.now() - 5000
-  if (left) {
-    rmSync(path, { force: true })
-    return undefined
-  }
-  return { processId, socketDirectory, ready: status.trim() === 'ready' }
+  const isNew = (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) > systemClock.now() - 5000
+  const runs = processId > 0 ? isPostmaster(processId, data) : isNew
+  return { processId, socketDirectory, runs, ready: runs && status.trim() === 'ready' }
+}
+
+/**
+ * Removes the `postmaster.pid` of a server that was killed. Judging and removing happen without yielding, so that another
+ * start's fresh file is not taken for the old one.
+ */
+export function removeLeft(data: string): void {
+  if (findPostmaster(data)?.runs === false) rmSync(join(data, 'postmaster.pid'), { force: true })
 }
 
 /** In doubt yes: PostgreSQL itself then refuses to run beside another. */
