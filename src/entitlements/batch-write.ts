@@ -1,5 +1,5 @@
-import { must, unreachable } from '../kernel/assert.ts'
-import { featureTypes, modeNumber, type Slot } from './slot.ts'
+import { must } from '../kernel/assert.ts'
+import { type Decidable, featureTypes, modeNumber } from './slot.ts'
 import type { Account, Change, Grant, State, UsageDecision } from './types.ts'
 import type { EntryRow, OperationRow, RefillRow, UsageWrite } from './usage-write-store.ts'
 
@@ -9,12 +9,21 @@ export class BatchWrite implements UsageWrite {
   readonly entries: EntryRow[] = []
   readonly refills: RefillRow[] = []
   readonly rollovers: { from: bigint; period: bigint; grant: Grant }[] = []
-  readonly #accounts = new Map<bigint, Account>()
+  readonly #accounts = new Map<bigint, { account: Account; readVersion: bigint }>()
   readonly #grants = new Map<bigint, Grant>()
   readonly #entities = new Map<string, UsageWrite['entities'][number]>()
 
   get accounts(): Account[] {
-    return [...this.#accounts.values()]
+    return this.#inOrder().map(({ account }) => account)
+  }
+
+  get readVersions(): bigint[] {
+    return this.#inOrder().map(({ readVersion }) => readVersion)
+  }
+
+  /** Only the one statement of `writeUsage` is needed. */
+  get plain(): boolean {
+    return this.rollovers.length + this.refills.length + this.#entities.size === 0
   }
 
   /** Rollover grants are written with their own statement and so are not among these until something drew on them. */
@@ -27,9 +36,11 @@ export class BatchWrite implements UsageWrite {
   }
 
   /** Takes up a decision whose changes were applied to the accounts already. */
-  add(slot: Slot, decision: UsageDecision, changes: readonly Change[], state: State, touched: Account[]): void {
+  add(slot: Decidable, decision: UsageDecision, changes: readonly Change[], state: State, touched: Account[]): void {
     const { command } = slot
-    for (const account of touched) this.#accounts.set(account.id, account)
+    for (const account of touched) {
+      if (!this.#accounts.has(account.id)) this.#accounts.set(account.id, { account, readVersion: account.version })
+    }
     if (changes.length > 0) this.#move(slot, changes, state, touched)
     this.operations.push({
       scopeId: command.scope.scopeId,
@@ -58,64 +69,51 @@ export class BatchWrite implements UsageWrite {
     grant.id = id
   }
 
-  #move(slot: Slot, changes: readonly Change[], state: State, touched: Account[]): void {
-    const changed = new Set<Account>()
-    const accountOf = (id: bigint): Account => {
-      const account = must(
-        touched.find((one) => one.id === id),
-        'a decision changes only the accounts it looked at',
-      )
-      if (!changed.has(account)) {
-        changed.add(account)
-        account.version++
-      }
-      return account
+  #inOrder() {
+    return [...this.#accounts.values()].sort((a, b) => (a.account.id < b.account.id ? -1 : 1))
+  }
+
+  #move({ command }: Decidable, changes: readonly Change[], state: State, touched: Account[]): void {
+    for (const account of touched) {
+      if (changes.some((change) => change.account === account.id)) account.version++
     }
     for (const [line, change] of changes.entries()) {
-      const account = accountOf(change.account)
-      const entry = (grantId: bigint, period: bigint, delta: bigint, remaining: bigint): void => {
-        const { scope, operationId } = slot.command
-        const { id: accountId, version } = account
-        const { kind } = change as Exclude<Change, { kind: 'used' }> // counters have no entry
-        this.entries.push({
-          at: state.now,
-          scopeId: scope.scopeId,
-          accountId,
-          version,
-          line,
-          operationId,
-          kind,
-          grantId,
-          period,
-          delta,
-          remaining,
-        })
+      const account = must(
+        touched.find((one) => one.id === change.account),
+        'a decision changes only the accounts it looked at',
+      )
+      if (change.kind === 'used') {
+        if (change.entity === null) continue
+        const entity = { accountId: account.id, entityId: change.entity, used: change.used }
+        this.#entities.set(`${account.id} ${change.entity}`, entity)
+        continue
       }
-      switch (change.kind) {
-        case 'used':
-          if (change.entity !== null) {
-            const entity = { accountId: account.id, entityId: change.entity, used: change.used }
-            this.#entities.set(`${account.id} ${change.entity}`, entity)
-          }
-          break
-        case 'rollover':
-          this.rollovers.push(change)
-          entry(change.grant.id, change.grant.periodNo, change.grant.amount, change.grant.amount)
-          break
-        case 'lapse':
-          this.refills.push(refillOf(change, grantIn(account, change.grant), state.now))
-          this.#grants.set(change.grant, grantIn(account, change.grant))
-          entry(change.grant, change.period, change.delta, change.remaining)
-          break
-        case 'refill':
-        case 'draw':
-          this.#grants.set(change.grant, grantIn(account, change.grant))
-          entry(change.grant, change.period, change.delta, change.remaining)
-          break
-        default:
-          unreachable(change)
+      const at = {
+        at: state.now,
+        scopeId: command.scope.scopeId,
+        accountId: account.id,
+        version: account.version,
+        line,
       }
+      this.entries.push({
+        ...at,
+        operationId: command.operationId,
+        kind: change.kind,
+        ...this.#movement(account, change, state),
+      })
     }
+  }
+
+  #movement(account: Account, change: Exclude<Change, { kind: 'used' }>, { now }: State) {
+    if (change.kind === 'rollover') {
+      this.rollovers.push(change)
+      const { id, periodNo, amount } = change.grant
+      return { grantId: id, period: periodNo, delta: amount, remaining: amount }
+    }
+    const grant = grantIn(account, change.grant)
+    this.#grants.set(grant.id, grant)
+    if (change.kind === 'lapse') this.refills.push(refillOf(change, grant, now))
+    return { grantId: grant.id, period: change.period, delta: change.delta, remaining: change.remaining }
   }
 }
 

@@ -1,17 +1,17 @@
 import type pg from 'pg'
 import { coalesce } from '../db/batch.ts'
 import { isConnectionLoss, type Pool, unavailable } from '../db/pool.ts'
-import type { RawRow } from '../db/raw.ts'
+import { pipeline } from '../db/raw.ts'
+import { must } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Refusal, refuse } from '../kernel/errors.ts'
 import type { AppScope } from '../tenancy/index.ts'
 import { accessWithoutCustomer, decideAccess } from './access.ts'
-import { type AccountQuestion, selectAccess, selectDeleted } from './access-store.ts'
-import type { Catalogue, Catalogues } from './catalogue.ts'
-import { featureIds } from './consume.ts'
-import { grantOf } from './grant-row.ts'
+import type { Catalogues } from './catalogue.ts'
+import { type Holder, type Inquiry, loadState } from './load-state.ts'
 import { stateOf } from './state.ts'
-import type { AccessDecision, Account, Feature, FeatureType } from './types.ts'
+import { selectMoment } from './state-store.ts'
+import type { AccessDecision, FeatureType } from './types.ts'
 
 /** One `/entitled`, checked at the edge. */
 export interface AccessQuery {
@@ -61,67 +61,31 @@ export function createCheck(options: CheckOptions): (query: AccessQuery) => Prom
   }
 }
 
-interface Slot {
-  query: AccessQuery
-  catalogue: Catalogue
-  feature: Feature | undefined
-  known: boolean
-  now: number
-  accounts: Map<number, Account>
-}
-
 async function checkBatch(
-  options: CheckOptions,
+  { catalogues, tombstoneKey }: CheckOptions,
   client: pg.PoolClient,
   queries: AccessQuery[],
 ): Promise<(AccessAnswer | Refusal)[]> {
-  const slots: Slot[] = []
-  const questions: AccountQuestion[] = []
-  for (const [n, query] of queries.entries()) {
-    const { scope, distinctId } = query
-    const catalogue = options.catalogues.current(scope) ?? (await options.catalogues.load(scope))
-    const feature = catalogue.published.get(query.featureKey)
-    slots.push({ query, catalogue, feature, known: false, now: 0, accounts: new Map() })
-    for (const featureId of featureIds(catalogue, feature)) {
-      questions.push({ n, scopeId: scope.scopeId, distinctId, featureId })
-    }
+  const inquiries: Inquiry[] = []
+  for (const { scope, distinctId, entityId, featureKey } of queries) {
+    const catalogue = catalogues.current(scope) ?? (await catalogues.load(scope))
+    inquiries.push({ scope, distinctId, entityId, catalogue, feature: catalogue.published.get(featureKey) })
   }
-  const rows = await selectAccess(client, questions)
-  for (const row of rows) readRow(slots, row)
-  const deleted = await deletedAmong(options, client, slots)
-  return slots.map((slot) => answer(slot, deleted.has(slot)))
+  const [{ holders }, { now }] = await pipeline(client, () => [
+    loadState(client, inquiries, tombstoneKey),
+    selectMoment(client, []),
+  ])
+  return queries.map((query, i) =>
+    decide(query, must(inquiries[i], 'one for each'), must(holders[i], 'one for each'), now),
+  )
 }
 
-function readRow(slots: Slot[], row: RawRow): void {
-  const slot = slots[Number(row[0])]
-  if (!slot) return
-  slot.known = row[1] !== null
-  slot.now = Number(row[2])
-  if (row[4] === null) return
-  const featureId = Number(row[3])
-  let account = slot.accounts.get(featureId)
-  if (!account) {
-    const lastAt = Number(row[4])
-    account = { id: 0n, featureId, used: 0n, entities: new Map(), grants: [], lastAt, version: 0n }
-    slot.accounts.set(featureId, account)
-  }
-  if (row[5] !== null) account.grants.push(grantOf(row, 5))
-}
-
-async function deletedAmong(options: CheckOptions, client: pg.PoolClient, slots: Slot[]): Promise<Set<Slot>> {
-  const unknown = slots.filter((slot) => !slot.known)
-  if (unknown.length === 0) return new Set()
-  const ids = unknown.map(({ query }) => ({ scopeId: query.scope.scopeId, distinctId: query.distinctId }))
-  const deleted = await selectDeleted(client, ids, options.tombstoneKey)
-  return new Set(unknown.filter((_, i) => deleted.has(i)))
-}
-
-function answer(slot: Slot, deleted: boolean): AccessAnswer | Refusal {
-  const { query, catalogue, feature, now, accounts } = slot
-  if (deleted) return refuse('customer_deleted')
+function decide(query: AccessQuery, inquiry: Inquiry, holder: Holder, now: number): AccessAnswer | Refusal {
+  const { catalogue, feature, entityId } = inquiry
+  if (holder.deleted) return refuse('customer_deleted')
   if (!feature) return refuse('feature_not_found', { details: { featureId: query.featureKey } })
-  if (!slot.known) return { ...accessWithoutCustomer(feature.type), type: feature.type }
-  const { scope, entityId } = query
-  const state = stateOf(catalogue, feature, { platform: scope.platform, entity: entityId, now, accounts })
+  if (holder.customerId === undefined) return { ...accessWithoutCustomer(feature.type), type: feature.type }
+  const { platform } = query.scope
+  const state = stateOf(catalogue, feature, { now, accounts: holder.accounts, platform, entity: entityId })
   return { ...decideAccess(state, query.required), type: feature.type }
 }

@@ -1,6 +1,6 @@
 import type { Refusal } from '../kernel/errors.ts'
 import type { AppScope } from '../tenancy/index.ts'
-import type { Catalogue } from './catalogue.ts'
+import type { Holder, Inquiry } from './load-state.ts'
 import type { Feature, FeatureType, UsageDecision, UsageMode } from './types.ts'
 
 /** One `/feature/consume`, checked at the edge. */
@@ -25,15 +25,18 @@ export interface ConsumeAnswer extends UsageDecision {
 /** A command on its way through one attempt. */
 export interface Slot {
   command: ConsumeCommand
-  catalogue: Catalogue
-  feature: Feature | undefined
-  customerId: string
-  /** Account ids by Feature id, as far as the customer has them: the Feature's own and its credit systems'. */
-  accounts: Map<number, bigint>
+  inquiry: Inquiry
+  holder: Holder
   answer: ConsumeAnswer | Refusal | undefined
 }
 
-/** What the attempt was built on changed under it: resolve again. */
+/** A command that needs a decision: its customer and Feature exist and nothing is saved yet. */
+export interface Decidable extends Slot {
+  customerId: string
+  feature: Feature
+}
+
+/** What the attempt was built on changed under it: load and decide again. */
 export class Changed extends Error {}
 
 /** How modes and types are stored. */

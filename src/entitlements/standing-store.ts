@@ -1,8 +1,10 @@
 import type pg from 'pg'
 import { int4s, texts, uuids } from '../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../db/raw.ts'
-import { statementMs } from './access-store.ts'
 import { grantColumns } from './grant-row.ts'
+
+/** Milliseconds of the statement's start, evaluated once. Reads take no locks, so nothing is waited for in between. */
+const statementMs = `(select floor(extract(epoch from statement_timestamp()) * 1000)::bigint)`
 
 const readVersions: Statement = {
   name: 'entitlements_read_versions',

@@ -3,10 +3,10 @@ import { isConnectionLoss, type Pool, unavailable } from '../db/pool.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Refusal, refuse } from '../kernel/errors.ts'
 import type { Scope } from '../tenancy/index.ts'
-import { selectDeleted } from './access-store.ts'
 import { grantOf } from './grant-row.ts'
 import { selectStandings, selectVersions } from './standing-store.ts'
 import type { Standing } from './state.ts'
+import { selectDeleted } from './state-store.ts'
 import type { Account, Ms } from './types.ts'
 
 /** What moves whenever a customer's properties, identity or access move; time alone moves none of it. */

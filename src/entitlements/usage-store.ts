@@ -1,32 +1,14 @@
 import type pg from 'pg'
 import { int4s, int8s, texts, uuids } from '../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../db/raw.ts'
-import type { AccountQuestion } from './access-store.ts'
-import { grantColumns } from './grant-row.ts'
 
-const probe: Statement = {
-  name: 'entitlements_probe',
+const readOperations: Statement = {
+  name: 'entitlements_operations',
   text: `
-    select q.n, c.customer_id, a.id, o.customer_id, o.feature_key, o.entity_id, o.mode, o.quantity, o.accepted, o.code,
-      o.feature_type, o.balance, o.unlimited, o.active, o.occurred_at_ms, q.feature_id
-    from unnest($1::int[], $2::int[], $3::text[], $4::int[], $5::text[])
-      as q(n, scope_id, distinct_id, feature_id, operation_id)
-    left join lateral (
-      select customer_id
-      from customer_alias
-      where scope_id = q.scope_id
-        and distinct_id = q.distinct_id
-      limit 1
-    ) c on true
-    left join lateral (
-      select id
-      from account
-      where scope_id = q.scope_id
-        and customer_id = c.customer_id
-        and feature_id = q.feature_id
-      limit 1
-    ) a on true
-    left join lateral (
+    select q.n, o.customer_id, o.feature_key, o.entity_id, o.mode, o.quantity, o.accepted, o.code, o.feature_type,
+      o.balance, o.unlimited, o.active, o.occurred_at_ms
+    from unnest($1::int[], $2::text[]) with ordinality as q(scope_id, operation_id, n)
+    cross join lateral (
       select customer_id, feature_key, entity_id, mode, quantity, accepted, code, feature_type, balance, unlimited, active,
         occurred_at_ms
       from operation
@@ -34,26 +16,21 @@ const probe: Statement = {
         and kind = 0
         and operation_id = q.operation_id
       limit 1
-    ) o on true`,
+    ) o`,
 }
 
-/** One question about one account; a Feature in credit systems asks once for each of them, with the same `n`. */
-export interface Probe extends AccountQuestion {
-  operationId: string
-}
-
-/** For each question: n, the customer, the account, and the saved operation if there is one. Takes no lock. */
-export function selectProbe(client: pg.ClientBase, probes: Probe[]): Promise<RawRow[]> {
-  return raw(client, probe, [
-    int4s(probes.map((item) => item.n)),
-    int4s(probes.map((item) => item.scopeId)),
-    texts(probes.map((item) => item.distinctId)),
-    int4s(probes.map((item) => item.featureId)),
-    texts(probes.map((item) => item.operationId)),
+/** The saved decisions among these operations, each with the position it was asked at. A plain read: replays take no lock. */
+export function selectOperations(
+  client: pg.ClientBase,
+  operations: { scopeId: number; operationId: string }[],
+): Promise<RawRow[]> {
+  return raw(client, readOperations, [
+    int4s(operations.map((operation) => operation.scopeId)),
+    texts(operations.map((operation) => operation.operationId)),
   ])
 }
 
-const survivors: Statement = {
+const readSurvivor: Statement = {
   name: 'entitlements_survivor',
   text: `
     with recursive chain as (
@@ -76,7 +53,7 @@ export async function selectSurvivor(
   scopeId: number,
   customerId: string,
 ): Promise<string | undefined> {
-  const [row] = await raw(client, survivors, [scopeId, customerId])
+  const [row] = await raw(client, readSurvivor, [scopeId, customerId])
   return row?.[0] ?? undefined
 }
 
@@ -101,12 +78,10 @@ export async function insertAccounts(
   ])
 }
 
-const lockColumns = 'id, customer_id, feature_id, used_total, last_at_ms, version'
-
 const lockFree: Statement = {
   name: 'entitlements_lock_free',
   text: `
-    select ${lockColumns}
+    select id
     from account
     where id = any($1::bigint[])
     order by id
@@ -116,32 +91,21 @@ const lockFree: Statement = {
 const lockWaiting: Statement = {
   name: 'entitlements_lock_waiting',
   text: `
-    select ${lockColumns}
+    select id
     from account
     where id = any($1::bigint[])
     order by id
     for update`,
 }
 
-/** Locks accounts in id order; a locked row comes back as it is now, so the values are fresh. */
-export function lockAccounts(client: pg.ClientBase, ids: bigint[], wait: boolean): Promise<RawRow[]> {
-  return raw(client, wait ? lockWaiting : lockFree, [int8s(ids)])
+/** Locks accounts in id order and gives those it got: without waiting, or waiting for each up to `lock_timeout`. */
+export async function lockAccounts(client: pg.ClientBase, ids: bigint[], wait: boolean): Promise<Set<bigint>> {
+  const rows = await raw(client, wait ? lockWaiting : lockFree, [int8s(ids)])
+  return new Set(rows.map((row) => BigInt(row[0] ?? 0)))
 }
 
-const loadGrants: Statement = {
-  name: 'entitlements_load_grants',
-  text: `
-    select ${grantColumns}
-    from unnest($1::bigint[]) as q(id)
-    join ledger_grant g on g.account_id = q.id and not g.settled`,
-}
-
-export function selectGrants(client: pg.ClientBase, accountIds: bigint[]): Promise<RawRow[]> {
-  return raw(client, loadGrants, [int8s(accountIds)])
-}
-
-const loadEntities: Statement = {
-  name: 'entitlements_load_entities',
+const readEntities: Statement = {
+  name: 'entitlements_entities',
   text: `
     select e.account_id, e.entity_id, e.used_total, e.registered
     from unnest($1::bigint[], $2::text[]) as q(account_id, entity_id)
@@ -152,43 +116,8 @@ export function selectEntities(
   client: pg.ClientBase,
   entities: { accountId: bigint; entityId: string }[],
 ): Promise<RawRow[]> {
-  return raw(client, loadEntities, [
+  return raw(client, readEntities, [
     int8s(entities.map((entity) => entity.accountId)),
     texts(entities.map((entity) => entity.entityId)),
   ])
-}
-
-const countEntities: Statement = {
-  name: 'entitlements_count_entities',
-  text: `
-    select q.account_id, (select count(*) from account_entity e where e.account_id = q.account_id)
-    from unnest($1::bigint[]) as q(account_id)`,
-}
-
-export function selectEntityCounts(client: pg.ClientBase, accountIds: bigint[]): Promise<RawRow[]> {
-  return raw(client, countEntities, [int8s(accountIds)])
-}
-
-const readMoment: Statement = {
-  name: 'entitlements_read_moment',
-  text: `
-    select floor(extract(epoch from clock_timestamp()) * 1000)::bigint,
-      (select array_agg(revision order by n)
-       from unnest($1::int[]) with ordinality as q(id, n)
-       join scope s on s.id = q.id)`,
-}
-
-/** The clock after the locks were taken, and the catalogue revision of each scope in order. */
-export async function selectMoment(
-  client: pg.ClientBase,
-  scopeIds: number[],
-): Promise<{ now: number; revisions: bigint[] }> {
-  const [row] = await raw(client, readMoment, [int4s(scopeIds)])
-  return { now: Number(row?.[0]), revisions: bigints(row?.[1]) }
-}
-
-/** `{1,2,3}` as PostgreSQL prints arrays of numbers. */
-export function bigints(literal: string | null | undefined): bigint[] {
-  if (!literal || literal === '{}') return []
-  return literal.slice(1, -1).split(',').map(BigInt)
 }

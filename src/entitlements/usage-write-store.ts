@@ -17,6 +17,15 @@ const write: Statement = {
         as q(scope_id, operation_id, customer_id, feature_key, entity_id, mode, quantity, accepted,
           code, feature_type, balance, unlimited, active, occurred_at_ms, account_version)
       returning 1
+    ), accounts as (
+      update account a
+      set used_total = q.used_total, last_at_ms = q.last_at_ms, version = q.version
+      from unnest($30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::bigint[])
+        as q(id, used_total, last_at_ms, version, read_version)
+      where a.id = q.id
+        and a.version = q.read_version
+        and a.merged_into is null
+      returning 1
     ), entries as (
       insert into entry (at_ms, scope_id, account_id, version, line, grant_id, period_no, kind, delta, remaining_after,
         operation_id)
@@ -29,18 +38,13 @@ const write: Statement = {
       set remaining = q.remaining, period_no = q.period_no
       from unnest($27::bigint[], $28::bigint[], $29::bigint[]) as q(id, remaining, period_no)
       where g.id = q.id
-      returning 1
-    ), accounts as (
-      update account a
-      set used_total = q.used_total, last_at_ms = q.last_at_ms, version = q.version
-      from unnest($30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[]) as q(id, used_total, last_at_ms, version)
-      where a.id = q.id
+        and (select count(*) from accounts) = $37::bigint
       returning 1
     )
     select 1 / (case
-      when (select count(*) from operations) = $34::bigint
-        and (select count(*) from grants) = $35::bigint
-        and (select count(*) from accounts) = $36::bigint then 1
+      when (select count(*) from operations) = $35::bigint
+        and (select count(*) from grants) = $36::bigint
+        and (select count(*) from accounts) = $37::bigint then 1
       else 0 end)`,
 }
 
@@ -84,17 +88,19 @@ export interface UsageWrite {
   entries: EntryRow[]
   /** Grants whose units or period moved, as they are now. */
   grants: Grant[]
-  /** Accounts that took part in a decision, as they are now. */
+  /** Accounts that took part in a decision, as they are now, in id order, and the versions the decisions were made on. */
   accounts: Account[]
+  readVersions: bigint[]
   entities: { accountId: bigint; entityId: string; used: bigint }[]
 }
 
 /**
- * One statement writes operations, entries, grants and accounts, and divides by zero unless every row it meant to touch
- * was there: a wrong count aborts the transaction before the COMMIT that is already on its way behind it.
+ * One statement writes operations, entries, grants and accounts, and is a transaction by itself. An account is written only
+ * in the version the decision was made on, and grants only once all accounts were: whoever came in between makes the
+ * statement divide by zero, which takes everything back. Sorted ids keep writers from waiting for each other in a ring.
  */
 export async function writeUsage(client: pg.ClientBase, batch: UsageWrite): Promise<void> {
-  const { operations, entries, grants, accounts } = batch
+  const { operations, entries, grants, accounts, readVersions } = batch
   await raw(client, write, [
     int4s(operations.map((row) => row.scopeId)),
     texts(operations.map((row) => row.operationId)),
@@ -129,6 +135,7 @@ export async function writeUsage(client: pg.ClientBase, batch: UsageWrite): Prom
     int8s(accounts.map((account) => account.used)),
     int8s(accounts.map((account) => account.lastAt)),
     int8s(accounts.map((account) => account.version)),
+    int8s(readVersions),
     operations.length,
     grants.length,
     accounts.length,
