@@ -1,4 +1,4 @@
-import type { Sql, Tx } from '../db/pool.ts'
+import type { Pool, Tx } from '../db/pool.ts'
 import type { Scope } from '../tenancy/index.ts'
 
 /** JSON as parsed; objects may have any own key, `__proto__` included: read them with Object.keys and Object.hasOwn only. */
@@ -104,7 +104,7 @@ export interface LaneEvent {
  * `load` reads, `decide` is pure, `write` throws `StaleSlice` when what was loaded has changed meanwhile.
  */
 export interface Projection<State, Decision extends { outcomes: EventOutcome[] }> {
-  load(sql: Sql, scope: Scope, events: LoggedEvent[]): Promise<State>
+  load(pool: Pool, scope: Scope, events: LoggedEvent[]): Promise<State>
   decide(scope: Scope, state: State, events: LoggedEvent[]): Decision
   /** `positions[i]` is the lane position of `events[i]`. */
   write(tx: Tx, scope: Scope, decision: Decision, positions: bigint[]): Promise<void>
@@ -114,3 +114,9 @@ export interface Projection<State, Decision extends { outcomes: EventOutcome[] }
 export class StaleSlice extends Error {}
 
 export type Consumer = (tx: Tx, scope: Scope, slice: LaneEvent[]) => Promise<void>
+
+/** What this module says to the operator. */
+export interface Log {
+  warn: (fields: object, message: string) => void
+  error: (fields: object, message: string) => void
+}

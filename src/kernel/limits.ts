@@ -54,10 +54,16 @@ export const laneWakeMs = 10
 /** One lane transaction: what is lost by a rollback and what others wait for. */
 export const sliceEventsMax = 2000
 export const sliceBytesMax = 16 * MiB
+/** Lanes one worker works on at once: one waits for the database while another decides. */
+export const lanesAtOnce = 2
+/** Turns a lane takes at once when what it decided on keeps changing; then it backs off. */
+export const staleTurnsMax = 10
 /** A lane's lease, renewed by every slice: how long a dead worker's lane stands still. */
 export const laneLeaseMs = 2000
 /** Between looks for lanes whose wake-up was lost. */
 export const laneSweepMs = 500
+/** Between looks behind the time that lanes read from, for the day a database's clock was set back. */
+export const laneRevealMs = 3600_000
 /** Between tries of a lane whose slice failed, and of one whose rows are not safe to take yet. */
 export const laneBackoffMsMax = 5000
 export const laneUnsafeWaitMsMax = 50
@@ -76,6 +82,14 @@ export const distinctIdsMax = 1000
 export const customerGenerationsMax = 1000
 /** Merges from a merged customer to its survivor. Each hop is one forced merge of two identified customers. */
 export const mergeChainMax = 1000
+/** Customer ids remembered for the answers of /event, about 200 bytes each, and for how long. They are hints. */
+export const customerHintsMax = 50_000
+export const customerHintTtlMs = 5000
+/** Distinct ids looked up together, and waiting to be. */
+export const customerHintBatchMax = 256
+export const customerHintWaitingMax = 10_000
+/** A look-up that takes longer is answered without it. */
+export const customerHintMsMax = 100
 /** Names that people give to things, in code points. */
 export const nameCharsMax = 200
 export const noteCharsMax = 1000

@@ -1,0 +1,16 @@
+import type { Pool } from '../db/pool.ts'
+import { isOtherCluster, lockLogMeta, noteTransactionId, raiseGeneration } from './log-meta-store.ts'
+
+/**
+ * Call at start, before anything is appended. Transaction ids start again when the database is restored from a dump into
+ * another cluster; the log's order then goes on in a new generation. Gives the generation. Processes that ran through such
+ * a restore must be started again.
+ */
+export async function checkLogMeta(pool: Pool): Promise<number> {
+  return pool.transaction(async (tx) => {
+    const meta = await lockLogMeta(tx)
+    if (isOtherCluster(meta)) return raiseGeneration(tx, meta)
+    await noteTransactionId(tx, meta)
+    return meta.gen
+  })
+}
