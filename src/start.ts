@@ -47,7 +47,7 @@ export async function start(config: Config, log: Logger): Promise<Service> {
   const masterKey = await readMasterKey(config)
   const secrets = await pool.transaction((tx) => openInstance(tx, masterKey))
   started.use(await startMaintenance(pool, log))
-  const firstRun = await setUp(pool, config)
+  const firstRun = await setUp(pool, config, secrets.tombstoneKey)
   const ready = readinessOf(pool, config.role)
 
   if (config.role.worker) started.use(startWorker({ url, secrets }, log))
@@ -85,7 +85,7 @@ async function services(started: AsyncDisposableStack, { config, log, url, pool,
     started.use(new Pool(url, { name, max, pipeline: true, settings: ledgerSettings }))
   const reads = { pool: ledger('access', 4), catalogues, tombstoneKey, clock }
   const spending = { pool: ledger('usage', 2), catalogues, directory, tombstoneKey, clock }
-  const eventLog = started.use(createLog({ url, tombstoneKey, clock, log }))
+  const eventLog = started.use(createLog({ url, tombstoneKey, clock }))
   return {
     log,
     health: { version, ready },
@@ -105,7 +105,7 @@ async function services(started: AsyncDisposableStack, { config, log, url, pool,
       versions: createVersions(reads),
       standing: createStanding(reads),
     },
-    workspace: { directory, marks, names, pool, catalogues },
+    workspace: { directory, marks, names, pool, catalogues, clock, tombstoneKey, standing: createStanding(reads) },
     extend: docsPages,
   }
 }

@@ -1,4 +1,13 @@
 export {
+  type App,
+  createApp,
+  deleteApp,
+  getApp,
+  listApps,
+  lockApp,
+  updateApp,
+} from './apps.ts'
+export {
   type AuditEntry,
   claimIdempotencyKey,
   forgetIdempotentAnswers,
@@ -9,5 +18,13 @@ export { Directory } from './directory.ts'
 export { type InstanceSecrets, openInstance } from './instance.ts'
 export { looksLikePublishableKey, looksLikeSecretKey, mintPublishableKey, mintSecretKey } from './keys.ts'
 export { Marks } from './marks.ts'
+export { createFirstWorkspace, type FirstWorkspace } from './owner.ts'
+export { createProject, deleteProject, getProject, listProjects, type Project, updateProject } from './projects.ts'
+export {
+  createPublishableKey,
+  listPublishableKeys,
+  type PublishableKey,
+  revokePublishableKey,
+} from './publishable-keys.ts'
 export { touchCatalogue, touchTenancy } from './store.ts'
 export type { AppScope, Environment, Platform, Scope, SecretKeyHolder, WorkspaceAccess } from './types.ts'

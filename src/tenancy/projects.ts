@@ -1,0 +1,70 @@
+import type { Sql, Tx } from '../db/pool.ts'
+import { must } from '../kernel/assert.ts'
+import { refuse } from '../kernel/errors.ts'
+import { newId } from '../kernel/ids.ts'
+import type { Page } from '../kernel/page.ts'
+import {
+  insertProject,
+  insertScopes,
+  markProjectDeleted,
+  selectProject,
+  selectProjects,
+  updateProjectName,
+} from './project-store.ts'
+import type { Environment, Scope } from './types.ts'
+
+export interface Project {
+  id: string
+  workspaceId: string
+  name: string
+  createdAt: Date
+}
+
+/** A project with its two environments, without apps. The caller announces it with `touchTenancy`. */
+export async function createProject(
+  tx: Tx,
+  workspaceId: string,
+  { name }: { name: string },
+): Promise<{ project: Project; scopes: Record<Environment, Scope> }> {
+  const [created] = await insertProject(tx, { id: newId('proj'), workspaceId, name })
+  const project = must(created, 'the row was inserted')
+  const numbers = await insertScopes(tx, project.id)
+  const scope = (environment: Environment): Scope => {
+    const row = numbers.find((number) => number.environment === environment)
+    return { scopeId: must(row, 'both scopes were inserted').id, workspaceId, projectId: project.id, environment }
+  }
+  return { project, scopes: { test: scope('test'), live: scope('live') } }
+}
+
+export function listProjects(sql: Sql, workspaceId: string, page: Page): Promise<Project[]> {
+  return selectProjects(sql, workspaceId, page)
+}
+
+/** Throws `not_found`. */
+export async function getProject(sql: Sql, workspaceId: string, id: string): Promise<Project> {
+  const project = await selectProject(sql, workspaceId, id, { lock: false })
+  if (!project) throw refuse('not_found')
+  return project
+}
+
+/** Changes what is named. Gives the project before and after. Throws `not_found`. */
+export async function updateProject(
+  tx: Tx,
+  workspaceId: string,
+  id: string,
+  { name }: { name?: string | undefined },
+): Promise<{ before: Project; after: Project }> {
+  const before = await selectProject(tx, workspaceId, id, { lock: true })
+  if (!before) throw refuse('not_found')
+  const after = { ...before, name: name ?? before.name }
+  await updateProjectName(tx, id, after.name)
+  return { before, after }
+}
+
+/** Its apps, keys and data are out of reach from then on. The caller announces it. Throws `not_found`. */
+export async function deleteProject(tx: Tx, workspaceId: string, id: string): Promise<Project> {
+  const project = await selectProject(tx, workspaceId, id, { lock: true })
+  if (!project) throw refuse('not_found')
+  await markProjectDeleted(tx, id)
+  return project
+}
