@@ -1,6 +1,6 @@
 export { type Attachment, attachProduct } from './attach-product.ts'
 export type { Balance, BalanceGrant } from './balance.ts'
-export { type BalanceQuery, createBalances } from './balances.ts'
+export { type BalanceQuery, type BalanceServices, createBalances } from './balances.ts'
 export { type Catalogue, Catalogues } from './catalogue.ts'
 export { type AccessAnswer, type AccessQuery, createCheck } from './check.ts'
 export { createConsume } from './consume.ts'
