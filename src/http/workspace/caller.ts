@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
 import {
@@ -69,7 +70,19 @@ export function scopeOf(directory: Directory, caller: Caller, projectId: string 
   return scope
 }
 
-/** Every scope of the caller's workspace in the caller's environment: where an object named by its id may lie. */
-export function scopesOf(directory: Directory, caller: Caller): Scope[] {
+/**
+ * The scope of a named project, or every scope of the caller's workspace, in the caller's environment: where an object named
+ * by its id may lie.
+ */
+export function scopesOf(directory: Directory, caller: Caller, projectId: string | undefined): Scope[] {
+  if (projectId !== undefined) return [scopeOf(directory, caller, projectId)]
   return [...directory.projectsOf(caller.workspaceId)].flatMap((id) => directory.scope(id, caller.environment) ?? [])
+}
+
+/** The scope of an object that was looked for in `scopes`. */
+export function scopeIn(scopes: Scope[], { scopeId }: { scopeId: number }): Scope {
+  return must(
+    scopes.find((scope) => scope.scopeId === scopeId),
+    'it was looked for in these scopes',
+  )
 }

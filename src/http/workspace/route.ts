@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Pool, Tx } from '../../db/pool.ts'
+import { type Pool, type Tx, unavailable } from '../../db/pool.ts'
 import { must } from '../../kernel/assert.ts'
 import { canonicalJson } from '../../kernel/canonical-json.ts'
 import { refuse } from '../../kernel/errors.ts'
@@ -27,8 +27,8 @@ export interface Change {
   caller: Caller
   /** The scope of `project_id`, or of the workspace's only project. */
   scope(projectId?: string): Scope
-  /** Where an object named by id may lie. */
-  scopes(): Scope[]
+  /** Where an object named by id may lie: in that project, or in any of the workspace. */
+  scopes(projectId?: string): Scope[]
   /** Writes the audit row. `before` and `after` are the objects as the API shows them. */
   audit(action: string, object: string, id: string, states: { before?: unknown; after?: unknown }): Promise<void>
   /** Keys, apps or projects changed: every process hears of it, this one before the answer. */
@@ -54,7 +54,7 @@ export function changing<Request extends FastifyRequest>(
     const caller = must(request.caller, 'the route is authenticated')
     const idempotencyKey = request.method === 'POST' ? idempotencyKeyOf(request) : undefined
     let refresh = false
-    const answer = await pool.transaction(async (tx) => {
+    const work = async (tx: Tx) => {
       if (idempotencyKey !== undefined) {
         const fingerprint = fingerprintOf(request, caller)
         const saved = await claimIdempotencyKey(tx, caller.workspaceId, idempotencyKey, fingerprint)
@@ -68,7 +68,7 @@ export function changing<Request extends FastifyRequest>(
           tx,
           caller,
           scope: (projectId) => scopeOf(directory, caller, projectId),
-          scopes: () => scopesOf(directory, caller),
+          scopes: (projectId) => scopesOf(directory, caller, projectId),
           audit: (action, object, id, { before, after }) =>
             insertAudit(tx, {
               workspaceId: caller.workspaceId,
@@ -95,6 +95,9 @@ export function changing<Request extends FastifyRequest>(
       if (idempotencyKey !== undefined)
         await saveIdempotentAnswer(tx, caller.workspaceId, idempotencyKey, { status, body: text })
       return { status, text, replayed: false }
+    }
+    const answer = await pool.transaction(work).catch((error: unknown) => {
+      throw unavailable(error, 'service_unavailable')
     })
     if (refresh) await directory.refresh()
     if (answer.replayed) reply.header('idempotent-replayed', 'true')
@@ -106,7 +109,7 @@ export function changing<Request extends FastifyRequest>(
 export interface Look {
   caller: Caller
   scope(projectId?: string): Scope
-  scopes(): Scope[]
+  scopes(projectId?: string): Scope[]
 }
 
 export function reading<Request extends FastifyRequest>(
@@ -115,28 +118,22 @@ export function reading<Request extends FastifyRequest>(
 ) {
   return async (request: Request, reply: FastifyReply): Promise<FastifyReply> => {
     const caller = must(request.caller, 'the route is authenticated')
-    const body = await handler(
-      {
-        caller,
-        scope: (projectId) => scopeOf(directory, caller, projectId),
-        scopes: () => scopesOf(directory, caller),
-      },
-      request,
-    )
+    const look: Look = {
+      caller,
+      scope: (projectId) => scopeOf(directory, caller, projectId),
+      scopes: (projectId) => scopesOf(directory, caller, projectId),
+    }
+    const body = await handler(look, request).catch((error: unknown) => {
+      throw unavailable(error, 'service_unavailable')
+    })
     return reply.header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(body))
   }
 }
 
+/** Its form was checked with the other headers. */
 function idempotencyKeyOf(request: FastifyRequest): string | undefined {
   const key = request.headers['idempotency-key']
-  if (key === undefined) return undefined
-  if (typeof key !== 'string' || key.length < 1 || key.length > 255) {
-    throw refuse('invalid_request', {
-      param: 'Idempotency-Key',
-      message: 'Idempotency-Key must have 1 to 255 characters',
-    })
-  }
-  return key
+  return typeof key === 'string' ? key : undefined
 }
 
 /** The same request: method, path, environment and body. */

@@ -1,0 +1,126 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
+import Type, { type Static, type TSchema } from 'typebox'
+import { refuse } from '../../kernel/errors.ts'
+import type { WireNames } from '../../kernel/wire-names.ts'
+import { closed, oneOf } from '../schema.ts'
+import { workspaceErrors } from './responses.ts'
+import { type Answer, type Change, changing, type Look, reading, type WorkspaceServices } from './route.ts'
+
+/** One operation: what it takes, what it answers, how the reference calls it. Everything named here is checked. */
+export interface Endpoint<Params extends TSchema, Query extends TSchema, Body extends TSchema> {
+  path: string
+  operationId: string
+  tag: string
+  summary: string
+  description?: string
+  params?: Params
+  query?: Query
+  body?: Body
+  /** The answers that are no errors. */
+  answers: Record<number, TSchema>
+  /** Statuses of errors beyond those that every operation may answer. */
+  errors?: number[]
+}
+
+/** What the caller sent, as the schemas have found it. */
+export interface Input<Params extends TSchema, Query extends TSchema, Body extends TSchema> {
+  params: Static<Params>
+  query: Static<Query>
+  body: Static<Body>
+}
+
+type Nothing = ReturnType<typeof closed<Record<never, never>>>
+
+export interface Endpoints {
+  get: Reading
+  post: Changing
+  patch: Changing
+  delete: Changing
+}
+
+type Reading = <Params extends TSchema = Nothing, Query extends TSchema = Nothing>(
+  endpoint: Endpoint<Params, Query, Nothing>,
+  handler: (look: Look, input: Input<Params, Query, Nothing>) => Promise<unknown>,
+) => void
+
+type Changing = <Params extends TSchema = Nothing, Query extends TSchema = Nothing, Body extends TSchema = Nothing>(
+  endpoint: Endpoint<Params, Query, Body>,
+  handler: (change: Change, input: Input<Params, Query, Body>) => Promise<Answer>,
+) => void
+
+/** Registers operations on `server`: reading ones, and changing ones that run in one transaction each. */
+export function endpoints(server: FastifyInstance, services: WorkspaceServices & { names: WireNames }): Endpoints {
+  const { environmentHeader } = services.names
+  const headers = {
+    [environmentHeader]: Type.Optional(oneOf('test', 'live')),
+  }
+  const postHeaders = {
+    ...headers,
+    'Idempotency-Key': Type.Optional(
+      Type.String({ minLength: 1, maxLength: 255, description: 'The same key and body give the first answer again.' }),
+    ),
+  }
+
+  function add<Params extends TSchema, Query extends TSchema, Body extends TSchema>(
+    method: HTTPMethods,
+    endpoint: Endpoint<Params, Query, Body>,
+    handler: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>,
+  ): void {
+    const { path, operationId, tag, summary, description, params, query, body, answers, errors = [] } = endpoint
+    server.route({
+      method,
+      url: path,
+      schema: {
+        operationId,
+        summary,
+        tags: [tag],
+        security: [{ secretKey: [] }],
+        ...(description === undefined ? {} : { description }),
+        ...(params === undefined ? {} : { params }),
+        querystring: query ?? closed({}),
+        headers: Type.Object(method === 'POST' ? postHeaders : headers),
+        ...(body === undefined ? {} : { body }),
+        response: { ...answers, ...workspaceErrors(400, 401, 402, ...errors, 503) },
+      },
+      preHandler: (request, _reply, done) => {
+        // An operation without a body knows no field.
+        const unknown = body === undefined && request.body ? Object.keys(request.body)[0] : undefined
+        if (unknown === undefined) done()
+        else done(refuse('unknown_field', { param: unknown, message: `${unknown} is not known here` }))
+      },
+      handler,
+    })
+  }
+
+  const change =
+    (method: HTTPMethods): Changing =>
+    (endpoint, handler) => {
+      add(
+        method,
+        endpoint,
+        changing(services, (under, request) => handler(under, inputOf(request))),
+      )
+    }
+
+  return {
+    get: (endpoint, handler) => {
+      add(
+        'GET',
+        endpoint,
+        reading(services, (look, request) => handler(look, inputOf(request))),
+      )
+    },
+    post: change('POST'),
+    patch: change('PATCH'),
+    delete: change('DELETE'),
+  }
+}
+
+/** The casts are true: the framework has held each part against its schema before any handler runs. */
+function inputOf<Params extends TSchema, Query extends TSchema, Body extends TSchema>({
+  params,
+  query,
+  body,
+}: FastifyRequest): Input<Params, Query, Body> {
+  return { params: params as Static<Params>, query: query as Static<Query>, body: body as Static<Body> }
+}

@@ -1,0 +1,260 @@
+import Type, { type Static } from 'typebox'
+import type { Pool } from '../../db/pool.ts'
+import {
+  archiveProduct,
+  createProduct,
+  type Edit,
+  type GrantTemplate,
+  getProduct,
+  listProducts,
+  type ProductRecord,
+  type StoreLink,
+  updateProduct,
+} from '../../entitlements/index.ts'
+import { grantTemplatesMax, storeIdCharsMax, storeLinksMax } from '../../kernel/limits.ts'
+import type { Scope } from '../../tenancy/index.ts'
+import { closed, instant, nullable, oneOf } from '../schema.ts'
+import { scopeIn } from './caller.ts'
+import type { Endpoints } from './endpoint.ts'
+import { allowance, interval, rollover, rolloverOf, shownRollover, unlimited } from './grant-terms.ts'
+import { idsOf, listAnswer, listOf, listQuery, pageOf } from './list.ts'
+import { byIdOrKey, environment, inProject, key, name, projectId } from './parts.ts'
+import type { Answer, Change } from './route.ts'
+
+const productType = oneOf('subscription', 'one_time')
+const store = oneOf('appstore', 'playstore')
+const storeId = Type.String({ minLength: 1, maxLength: storeIdCharsMax, 'x-trimmed': true, 'x-storable': true })
+
+const ProductObject = Type.Object(
+  {
+    object: Type.Literal('product'),
+    id: Type.String(),
+    project_id: Type.String(),
+    environment,
+    key: Type.String(),
+    name: Type.String(),
+    type: productType,
+    grants: Type.Array(
+      Type.Object({
+        feature: Type.String(),
+        allowance: nullable(Type.Integer()),
+        unlimited: Type.Boolean(),
+        interval,
+        entity_scoped: Type.Boolean(),
+        rollover: shownRollover,
+      }),
+    ),
+    stores: Type.Array(
+      Type.Object({
+        store,
+        product_id: Type.String(),
+        base_plan_id: Type.Optional(nullable(Type.String())),
+        purchase_option_id: Type.Optional(nullable(Type.String())),
+        offer_id: Type.Optional(nullable(Type.String())),
+        consumable: Type.Optional(Type.Boolean()),
+      }),
+      { description: 'App Store links have `store` and `product_id` only.' },
+    ),
+    status: oneOf('active', 'archived'),
+    created_at: instant,
+    updated_at: instant,
+  },
+  { title: 'Product' },
+)
+
+const Template = closed({
+  feature: key,
+  allowance,
+  unlimited,
+  interval: Type.Optional(interval),
+  entity_scoped: Type.Optional(
+    Type.Boolean({ description: 'For each registered entity of the customer instead of all together.' }),
+  ),
+  rollover: Type.Optional(rollover),
+})
+const templates = Type.Array(Template, { maxItems: grantTemplatesMax })
+
+const Link = closed({
+  store,
+  product_id: storeId,
+  base_plan_id: Type.Optional(nullable(storeId)),
+  purchase_option_id: Type.Optional(nullable(storeId)),
+  offer_id: Type.Optional(nullable(storeId)),
+  consumable: Type.Optional(Type.Boolean()),
+})
+const links = Type.Optional(
+  Type.Array(Link, {
+    maxItems: storeLinksMax,
+    description: 'A store product leads to one Product of the environment.',
+  }),
+)
+const tag = 'Products'
+
+export function products({ get, post, patch }: Endpoints, pool: Pool): void {
+  get(
+    {
+      path: '/products',
+      operationId: 'listProducts',
+      tag,
+      summary: 'List Products',
+      query: closed({ ...listQuery, project_id: projectId }),
+      answers: { 200: listOf(ProductObject) },
+      errors: [404],
+    },
+    async (look, { query }) => {
+      const page = pageOf(query, idsOf('prod'))
+      const scope = look.scope(query.project_id)
+      const found = await listProducts(pool, scope, page)
+      return listAnswer(found, page, {
+        show: (product) => show(product, scope),
+        positionOf: ({ publicId }) => publicId,
+      })
+    },
+  )
+
+  post(
+    {
+      path: '/products',
+      operationId: 'createProduct',
+      tag,
+      summary: 'Create a Product',
+      description:
+        'Boolean Features take neither allowance nor interval; the others need an allowance or `unlimited`. Rollover needs an interval.',
+      body: closed({ project_id: projectId, key, name, type: productType, grants: templates, stores: links }),
+      answers: { 201: ProductObject },
+      errors: [404, 409],
+    },
+    async (change, { body }) => {
+      const scope = change.scope(body.project_id)
+      const product = await createProduct(change.tx, scope, {
+        key: body.key,
+        name: body.name,
+        type: body.type,
+        grants: body.grants.map(templateOf),
+        stores: (body.stores ?? []).map(linkOf),
+      })
+      await change.audit('create', 'product', product.publicId, { after: show(product, scope) })
+      await change.catalogueChanged(scope)
+      return { status: 201, body: show(product, scope) }
+    },
+  )
+
+  get(
+    {
+      path: '/products/:id',
+      operationId: 'getProduct',
+      tag,
+      summary: 'Get a Product',
+      description: 'By id or key.',
+      params: byIdOrKey,
+      query: inProject,
+      answers: { 200: ProductObject },
+      errors: [404],
+    },
+    async (look, { params, query }) => {
+      const scopes = look.scopes(query.project_id)
+      const product = await getProduct(pool, scopes, params.id)
+      return show(product, scopeIn(scopes, product))
+    },
+  )
+
+  patch(
+    {
+      path: '/products/:id',
+      operationId: 'updateProduct',
+      tag,
+      summary: 'Change a Product',
+      description:
+        'By id or key. Lists are replaced whole. Grants made from then on have the new terms; those made before keep theirs.',
+      params: byIdOrKey,
+      query: inProject,
+      body: closed({ name: Type.Optional(name), grants: Type.Optional(templates), stores: links }),
+      answers: { 200: ProductObject },
+      errors: [404, 409],
+    },
+    async (change, { params, query, body }) => {
+      const changes = { name: body.name, grants: body.grants?.map(templateOf), stores: body.stores?.map(linkOf) }
+      return answer(
+        change,
+        'update',
+        await updateProduct(change.tx, change.scopes(query.project_id), params.id, changes),
+      )
+    },
+  )
+
+  post(
+    {
+      path: '/products/:id/archive',
+      operationId: 'archiveProduct',
+      tag,
+      summary: 'Archive a Product',
+      description:
+        'It is not attached by hand any more. What was bought is still owed: its store links stay. By id or key.',
+      params: byIdOrKey,
+      query: inProject,
+      answers: { 200: ProductObject },
+      errors: [404, 409],
+    },
+    async (change, { params, query }) =>
+      answer(change, 'archive', await archiveProduct(change.tx, change.scopes(query.project_id), params.id)),
+  )
+}
+
+async function answer(change: Change, action: string, edit: Edit<ProductRecord>): Promise<Answer> {
+  const { before, after, scope } = edit
+  const states = { before: show(before, scope), after: show(after, scope) }
+  await change.audit(action, 'product', after.publicId, states)
+  await change.catalogueChanged(scope)
+  return { status: 200, body: states.after }
+}
+
+function templateOf(template: Static<typeof Template>): GrantTemplate {
+  return {
+    feature: template.feature,
+    allowance: template.allowance ?? null,
+    unlimited: template.unlimited ?? false,
+    interval: template.interval ?? null,
+    entity_scoped: template.entity_scoped ?? false,
+    rollover: rolloverOf(template.rollover),
+  }
+}
+
+function linkOf(link: Static<typeof Link>): StoreLink {
+  return {
+    store: link.store,
+    productId: link.product_id,
+    basePlanId: link.base_plan_id ?? null,
+    purchaseOptionId: link.purchase_option_id ?? null,
+    offerId: link.offer_id ?? null,
+    consumable: link.consumable ?? false,
+  }
+}
+
+function show(product: ProductRecord, scope: Scope): Static<typeof ProductObject> {
+  return {
+    object: 'product',
+    id: product.publicId,
+    project_id: scope.projectId,
+    environment: scope.environment,
+    key: product.key,
+    name: product.name,
+    type: product.type,
+    grants: product.grants,
+    stores: product.stores.map(showLink),
+    status: product.status,
+    created_at: product.createdAt.toISOString(),
+    updated_at: product.updatedAt.toISOString(),
+  }
+}
+
+function showLink(link: StoreLink): Static<typeof ProductObject>['stores'][number] {
+  if (link.store === 'appstore') return { store: link.store, product_id: link.productId }
+  return {
+    store: link.store,
+    product_id: link.productId,
+    base_plan_id: link.basePlanId,
+    purchase_option_id: link.purchaseOptionId,
+    offer_id: link.offerId,
+    consumable: link.consumable,
+  }
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import type { AddressInfo } from 'node:net'
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import { pino } from 'pino'
+import type { Pool as DatabasePool } from '../../src/db/pool.ts'
+import { Pool } from '../../src/db/pool.ts'
+import { Catalogues, createStanding, ensureEntryPartitions, ledgerSettings } from '../../src/entitlements/index.ts'
+import { addJsonBodyParser } from '../../src/http/body.ts'
+import { sendRefusal, styleOf } from '../../src/http/errors.ts'
+import { requestId } from '../../src/http/request-id.ts'
+import { ajv } from '../../src/http/validator.ts'
+import { workspaceApi } from '../../src/http/workspace/index.ts'
+import { systemClock as clock } from '../../src/kernel/clock.ts'
+import { refuse } from '../../src/kernel/errors.ts'
+import { randomText } from '../../src/kernel/ids.ts'
+import { wireNames } from '../../src/kernel/wire-names.ts'
+import {
+  createProject,
+  Directory,
+  type Environment,
+  Marks,
+  mintSecretKey,
+  type Scope,
+} from '../../src/tenancy/index.ts'
+import { testDatabase } from '../harness/database.ts'
+
+/** Any JSON answer. */
+// biome-ignore lint/suspicious/noExplicitAny: a test reads answers of many shapes; the server's schemas are checked for each
+export type Body = any
+
+export interface Answer {
+  status: number
+  body: Body
+  headers: Headers
+}
+
+export interface CallOptions {
+  body?: unknown
+  environment?: string
+  idempotencyKey?: string
+  headers?: Record<string, string>
+}
+
+/** A caller with a secret key of a workspace of its own, which has one project. */
+export interface Workspace {
+  id: string
+  key: string
+  projectId: string
+  scopes: Record<Environment, Scope>
+  call: (method: string, path: string, options?: CallOptions) => Promise<Answer>
+  get: (path: string, options?: CallOptions) => Promise<Answer>
+  post: (path: string, body?: unknown, options?: CallOptions) => Promise<Answer>
+  patch: (path: string, body: unknown, options?: CallOptions) => Promise<Answer>
+  delete: (path: string, options?: CallOptions) => Promise<Answer>
+}
+
+export interface Api extends AsyncDisposable {
+  url: string
+  pool: DatabasePool
+  directory: Directory
+  tombstoneKey: Buffer
+  workspace: () => Promise<Workspace>
+}
+
+/** The Workspace API alone, over a database of its own. Every answer is held against its documented shape. */
+export async function startApi(): Promise<Api> {
+  await using stack = new AsyncDisposableStack()
+  const database = stack.use(await testDatabase())
+  const { pool, url } = database
+  await ensureEntryPartitions(pool)
+  await pool.query(`insert into instance (id, sealed_secrets) values (1, '')`)
+  const log = pino({ level: 'silent' })
+  const directory = stack.use(await Directory.open({ pool, url, clock, log }))
+  const ledgerPool = stack.use(new Pool(url, { name: 'test reads', max: 2, pipeline: true, settings: ledgerSettings }))
+  const tombstoneKey = Buffer.alloc(32, 7)
+  const server = serverWith(async (scope) =>
+    workspaceApi(scope, {
+      pool,
+      directory,
+      marks: new Marks(pool, clock, log),
+      names: wireNames('service'),
+      clock,
+      tombstoneKey,
+      catalogues: new Catalogues(pool, directory),
+      standing: createStanding({ pool: ledgerPool, tombstoneKey, clock }),
+    }),
+  )
+  await server.listen({ host: '127.0.0.1', port: 0 })
+  stack.defer(() => server.close())
+  const { port } = server.server.address() as AddressInfo // a TCP address after listen
+  const base = `http://127.0.0.1:${port}`
+  const everything = stack.move()
+  return {
+    url: base,
+    pool,
+    directory,
+    tombstoneKey,
+    workspace: () => openWorkspace(base, pool, directory),
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  }
+}
+
+function serverWith(api: (scope: FastifyInstance) => Promise<void>): FastifyInstance {
+  const server = Fastify({
+    ajv,
+    genReqId: requestId,
+    routerOptions: { maxParamLength: 2048 },
+    forceCloseConnections: true,
+  })
+  server.setSerializerCompiler(() => JSON.stringify)
+  server.setNotFoundHandler((request, reply) => {
+    sendRefusal(styleOf(request), refuse('not_found'), request, reply)
+  })
+  addJsonBodyParser(server)
+  server.addHook('onSend', (request, reply, payload, done) => {
+    const wrong = misfit(request, reply.statusCode, payload)
+    if (wrong !== undefined) reply.header('x-wrong-answer', encodeURIComponent(wrong))
+    done()
+  })
+  server.register(api, { prefix: '/v1' })
+  return server
+}
+
+/** What is wrong with an answer by the route's own documents, fields beyond them included. */
+function misfit(request: FastifyRequest, status: number, payload: unknown): string | undefined {
+  const documented = request.routeOptions.schema?.response as Record<number, object> | undefined
+  if (!documented || typeof payload !== 'string') return undefined
+  const schema = documented[status]
+  if (!schema) return `status ${status} is not documented`
+  const fits = request.compileValidationSchema(strict(schema) as Record<string, unknown>)
+  return fits(JSON.parse(payload)) ? undefined : JSON.stringify(fits.errors)
+}
+
+/** The schema without room for fields it does not name. */
+function strict(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(strict)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const inner = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, strict(value)]))
+  return 'properties' in inner ? { additionalProperties: false, ...inner } : inner
+}
+
+async function openWorkspace(base: string, pool: DatabasePool, directory: Directory): Promise<Workspace> {
+  const id = `ws_${randomText(12)}`
+  const { key, keyHash } = mintSecretKey()
+  const { project, scopes } = await pool.transaction(async (tx) => {
+    await tx.query('insert into workspace (id, name, slug) values ($1, $1, $1)', [id])
+    await tx.query('insert into secret_key (id, workspace_id, hash) values ($1, $2, $3)', [
+      `key_${randomText(12)}`,
+      id,
+      keyHash,
+    ])
+    await tx.query('update instance set revision = revision + 1')
+    return createProject(tx, id, { name: 'Main' })
+  })
+  await directory.refresh()
+  const call = caller(base, key)
+  return {
+    id,
+    key,
+    projectId: project.id,
+    scopes,
+    call,
+    get: (path, options) => call('GET', path, options),
+    post: (path, body, options) => call('POST', path, { ...options, body }),
+    patch: (path, body, options) => call('PATCH', path, { ...options, body }),
+    delete: (path, options) => call('DELETE', path, options),
+  }
+}
+
+export function caller(base: string, key: string | null): Workspace['call'] {
+  return async (method, path, { body, environment = 'test', idempotencyKey, headers = {} } = {}) => {
+    const response = await fetch(`${base}/v1${path}`, {
+      method,
+      headers: {
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        'x-service-env': environment,
+        ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const wrong = response.headers.get('x-wrong-answer')
+    const text = await response.text()
+    assert.equal(
+      wrong,
+      null,
+      `${method} ${path} answered ${response.status} ${text}: ${decodeURIComponent(wrong ?? '')}`,
+    )
+    return { status: response.status, body: JSON.parse(text), headers: response.headers }
+  }
+}
+
+/** The refusal as the contract shapes it. */
+export function assertRefused(answer: Answer, status: number, code: string, param?: string): void {
+  assert.equal(answer.status, status, JSON.stringify(answer.body))
+  assert.equal(answer.body.error.code, code, JSON.stringify(answer.body))
+  assert.equal(typeof answer.body.error.message, 'string')
+  assert.equal(typeof answer.body.error.request_id, 'string')
+  if (param !== undefined) assert.equal(answer.body.error.param, param, JSON.stringify(answer.body))
+}
+
+/** How many audit rows tell of the object. */
+export async function auditOf(pool: DatabasePool, objectId: string): Promise<{ action: string; object: string }[]> {
+  return pool.query<{ action: string; object: string }>(
+    'select action, object from audit_log where object_id = $1 order by id',
+    [objectId],
+  )
+}
