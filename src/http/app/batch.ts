@@ -14,33 +14,36 @@ export interface BatchOptions {
   appendBatch: EventLog['appendBatch']
 }
 
-const Reply = Type.Object({
-  status: oneOf('success', 'partial', 'error'),
-  accepted: Type.Integer(),
-  processed: Type.Integer({ description: 'Alias of `accepted`.' }),
-  failed: Type.Integer(),
-  total: Type.Integer(),
-  queued: Type.Boolean(),
-  validationFailed: Type.Integer(),
-  rejectedFailed: Type.Integer(),
-  enqueueFailed: Type.Optional(Type.Integer()),
-  eventIds: Type.Optional(Type.Array(Type.String())),
-  errors: Type.Optional(
-    Type.Array(
-      Type.Object({
-        index: Type.Integer(),
-        event: Type.String(),
-        error: Type.String(),
-        lane: Type.Optional(Type.String()),
-        endpoint: Type.Optional(Type.String()),
-      }),
+const Reply = Type.Object(
+  {
+    status: oneOf('success', 'partial', 'error'),
+    accepted: Type.Integer(),
+    processed: Type.Integer({ description: 'Alias of `accepted`.' }),
+    failed: Type.Integer(),
+    total: Type.Integer(),
+    queued: Type.Boolean(),
+    validationFailed: Type.Integer(),
+    rejectedFailed: Type.Integer(),
+    enqueueFailed: Type.Optional(Type.Integer()),
+    eventIds: Type.Optional(Type.Array(Type.String())),
+    errors: Type.Optional(
+      Type.Array(
+        Type.Object({
+          index: Type.Integer(),
+          event: Type.String(),
+          error: Type.String(),
+          lane: Type.Optional(Type.String()),
+          endpoint: Type.Optional(Type.String()),
+        }),
+      ),
     ),
-  ),
-})
+  },
+  { title: 'BatchResult' },
+)
 
 const documentedBody = Type.Object({
   apiKey: Type.String(),
-  batch: Type.Array(Type.Object(eventFields), { minItems: 1, maxItems: batchItemsMax }),
+  batch: Type.Array(Type.Object(eventFields, { title: 'Event' }), { minItems: 1, maxItems: batchItemsMax }),
   historical_migration: Type.Optional(
     Type.Boolean({ description: 'Sorts an import by timestamp; leave unset otherwise.' }),
   ),

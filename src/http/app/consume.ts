@@ -50,28 +50,31 @@ const Body = closed({
   ),
 })
 
-const Decision = Type.Object({
-  operationId: Type.String(),
-  customerId: Type.String(),
-  featureId: Type.String(),
-  accepted: Type.Boolean({ description: 'Do the paid work only when this is true.' }),
-  type: oneOf('boolean', 'metered', 'creditSystem'),
-  code: oneOf(
-    'consumed',
-    'insufficient_balance',
-    'access_inactive',
-    'feature_inapplicable',
-    'feature_not_consumable',
-    'customer_missing',
-  ),
-  quantity: Type.Integer(),
-  balance: nullableNumber,
-  unlimited: Type.Boolean(),
-  active: Type.Boolean(),
-  occurredAtMs: nullableNumber,
-  idempotentReplay: Type.Boolean(),
-  entityId: Type.Optional(Type.String()),
-})
+const Decision = Type.Object(
+  {
+    operationId: Type.String(),
+    customerId: Type.String(),
+    featureId: Type.String(),
+    accepted: Type.Boolean({ description: 'Do the paid work only when this is true.' }),
+    type: oneOf('boolean', 'metered', 'creditSystem'),
+    code: oneOf(
+      'consumed',
+      'insufficient_balance',
+      'access_inactive',
+      'feature_inapplicable',
+      'feature_not_consumable',
+      'customer_missing',
+    ),
+    quantity: Type.Integer(),
+    balance: nullableNumber,
+    unlimited: Type.Boolean(),
+    active: Type.Boolean(),
+    occurredAtMs: nullableNumber,
+    idempotentReplay: Type.Boolean(),
+    entityId: Type.Optional(Type.String()),
+  },
+  { title: 'UsageDecision' },
+)
 
 /** `POST /feature/consume`: spends units once per operation id. */
 export function featureConsume(

@@ -21,16 +21,19 @@ const Body = closed({
 
 const featureType = oneOf('boolean', 'metered', 'creditSystem')
 
-const Decision = Type.Object({
-  customerId: Type.String(),
-  featureId: Type.String(),
-  requiredBalance: Type.Integer(),
-  code: oneOf('feature_found', 'customer_missing', 'feature_inapplicable'),
-  allowed: Type.Boolean(),
-  unlimited: Type.Boolean(),
-  balance: nullableNumber,
-  type: featureType,
-})
+const Decision = Type.Object(
+  {
+    customerId: Type.String(),
+    featureId: Type.String(),
+    requiredBalance: Type.Integer(),
+    code: oneOf('feature_found', 'customer_missing', 'feature_inapplicable'),
+    allowed: Type.Boolean(),
+    unlimited: Type.Boolean(),
+    balance: nullableNumber,
+    type: featureType,
+  },
+  { title: 'AccessDecision' },
+)
 
 /** `POST /entitled`: reads Feature access, spends nothing. */
 export function entitled(server: FastifyInstance, check: (query: AccessQuery) => Promise<AccessAnswer>): void {

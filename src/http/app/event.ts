@@ -17,14 +17,17 @@ export interface EventOptions {
   customerIdHint: (scope: Scope, distinctId: string) => Promise<string> | string
 }
 
-const Accepted = Type.Object({
-  status: oneOf('ok'),
-  eventId: Type.String({ description: 'The event UUID.' }),
-  customerIdHint: Type.String(),
-  accepted: Type.Integer(),
-  queued: Type.Boolean(),
-  payload: Type.Record(Type.String(), Type.Unknown(), { description: 'The known fields after normalisation.' }),
-})
+const Accepted = Type.Object(
+  {
+    status: oneOf('ok'),
+    eventId: Type.String({ description: 'The event UUID.' }),
+    customerIdHint: Type.String(),
+    accepted: Type.Integer(),
+    queued: Type.Boolean(),
+    payload: Type.Record(Type.String(), Type.Unknown(), { description: 'The known fields after normalisation.' }),
+  },
+  { title: 'EventAccepted' },
+)
 
 /** `POST /event`: one event, acknowledged when it is stored. `GET /event`: tries the key, stores nothing. */
 export function event(server: FastifyInstance, { clock, append, customerIdHint }: EventOptions): void {

@@ -15,10 +15,13 @@ export interface HealthOptions {
   ready: () => Promise<Check[]>
 }
 
-const Ready = Type.Object({
-  status: oneOf('ready', 'unready'),
-  checks: Type.Array(Type.Object({ name: Type.String(), ok: Type.Boolean(), detail: Type.Optional(Type.String()) })),
-})
+const Ready = Type.Object(
+  {
+    status: oneOf('ready', 'unready'),
+    checks: Type.Array(Type.Object({ name: Type.String(), ok: Type.Boolean(), detail: Type.Optional(Type.String()) })),
+  },
+  { title: 'Readiness' },
+)
 
 /** `GET /health`: liveness only. `GET /ready`: whether this process should get traffic. */
 export function health(server: FastifyInstance, { version, ready }: HealthOptions): void {

@@ -18,7 +18,7 @@ const Body = Type.Object({
   locale: Type.Optional(Type.Union([Type.String({ maxLength: 128 }), Type.Null()])),
 })
 
-const Profile = Type.Object({
+const profileFields = {
   schemaVersion: Type.String(),
   status: oneOf('ok'),
   delivery: Type.Object({ renderBaseUrl: Type.String(), assetBaseUrl: Type.String() }),
@@ -39,7 +39,7 @@ const Profile = Type.Object({
   }),
   armedLegs: Type.Array(Type.Unknown()),
   releases: Type.Array(Type.Unknown()),
-})
+}
 
 export interface ProfileOptions {
   versions: (query: { scope: Scope; distinctId: string }) => Promise<Versions>
@@ -62,6 +62,11 @@ interface KnownTag {
 export function profile(server: FastifyInstance, options: ProfileOptions): void {
   const { versions, standing, catalogues, marks, names } = options
   const tags = new LRUCache<string, KnownTag>({ max: profileTagsMax })
+  const headers = {
+    ETag: Type.String({ description: 'Names these very bytes.' }),
+    [names.appIdHeader]: Type.String({ description: 'The app of the key.' }),
+    [names.appEnvironmentHeader]: oneOf('test', 'live'),
+  }
 
   server.post<{ Body: Static<typeof Body> }>('/profile', {
     schema: {
@@ -69,11 +74,11 @@ export function profile(server: FastifyInstance, options: ProfileOptions): void 
       summary: 'Customer state and signed releases',
       description: 'Send the last `ETag` as `If-None-Match`: an unchanged profile is a 304 without a body.',
       tags: ['Profile'],
-      headers: Type.Object({ 'if-none-match': Type.Optional(Type.String()) }),
+      headers: Type.Object({ 'If-None-Match': Type.Optional(Type.String({ description: 'The last `ETag`.' })) }),
       body: Body,
       response: {
-        200: Profile,
-        304: Type.Null({ description: 'Unchanged; keep the profile you have.' }),
+        200: Type.Object(profileFields, { title: 'Profile', description: 'The profile.', headers }),
+        304: Type.Null({ description: 'Unchanged; keep the profile you have.', headers }),
         ...appErrors(400, 401, 403, 410, 413, 503),
       },
     },

@@ -1,15 +1,12 @@
 import Type, { type TSchema } from 'typebox'
 
-const AppError = Type.Object(
-  {
-    code: Type.String({ description: 'Stable word for programs.' }),
-    message: Type.String({ description: 'A sentence for people.' }),
-    request_id: Type.String(),
-    details: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-    issues: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
-  },
-  { title: 'Error' },
-)
+const error = {
+  code: Type.String({ description: 'Stable word for programs.' }),
+  message: Type.String({ description: 'A sentence for people.' }),
+  request_id: Type.String(),
+  details: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  issues: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
+}
 
 const words: Record<number, string> = {
   400: 'The body, an identifier or the command is not valid.',
@@ -25,6 +22,6 @@ const words: Record<number, string> = {
 /** The documented error answers of an App API operation. */
 export function appErrors(...statuses: number[]): Record<number, TSchema> {
   return Object.fromEntries(
-    statuses.map((status) => [status, Type.Object(AppError.properties, { description: words[status] ?? '' })]),
+    statuses.map((status) => [status, Type.Object(error, { title: 'Error', description: words[status] ?? '' })]),
   )
 }

@@ -10,17 +10,20 @@ import { appErrors } from './responses.ts'
 
 export const KeyQuery = Type.Object({ apiKey: Type.String({ description: 'Publishable key.' }) })
 
-const Status = Type.Object({
-  status: oneOf('ok'),
-  app: Type.Object({
-    id: Type.String(),
-    name: Type.String(),
-    appId: Type.String({ description: 'Parent App: the project.' }),
-    appPlatformId: Type.String({ description: 'The app of this platform.' }),
-    environment: oneOf('test', 'live'),
-  }),
-  timestamp: instant,
-})
+const Status = Type.Object(
+  {
+    status: oneOf('ok'),
+    app: Type.Object({
+      id: Type.String(),
+      name: Type.String(),
+      appId: Type.String({ description: 'Parent App: the project.' }),
+      appPlatformId: Type.String({ description: 'The app of this platform.' }),
+      environment: oneOf('test', 'live'),
+    }),
+    timestamp: instant,
+  },
+  { title: 'AppStatus' },
+)
 
 /** `GET /status`: which app and environment a key belongs to. */
 export function status(server: FastifyInstance, { directory, clock }: { directory: Directory; clock: Clock }): void {
