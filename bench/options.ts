@@ -30,7 +30,7 @@ export interface Options {
 }
 
 export const usage = `npm run bench -- [--cases ${caseNames.join(',')}] [--seconds 5] [--rounds 3] [--warmup 1]
-                 [--connections 128] [--batch-connections 16] [--json FILE]`
+                 [--connections 128] [--batch-connections 8] [--json FILE]`
 
 /** Throws with one line for what it does not understand. */
 export function readOptions(args: string[]): Options {
@@ -42,7 +42,7 @@ export function readOptions(args: string[]): Options {
       rounds: { type: 'string', default: '3' },
       warmup: { type: 'string', default: '1' },
       connections: { type: 'string', default: '128' },
-      'batch-connections': { type: 'string', default: '16' },
+      'batch-connections': { type: 'string', default: '8' },
       json: { type: 'string' },
     },
   })

@@ -10,17 +10,31 @@ import { tables } from './floors/store.ts'
 import { distinctIdOf } from './ids.ts'
 import { type Options, readOptions, usage } from './options.ts'
 import { contestedCustomer, featureId, plentyUnits, seedCustomers } from './seed.ts'
-import { startFloor, startService } from './service.ts'
+import { type Service, startFloor, startService } from './service.ts'
 import * as store from './store.ts'
 
 /** Connections of the bench itself: for seeding, looking at the lane, and the checks. */
 const ownConnections = 2
 
 try {
-  process.exitCode = await main(readOptions(process.argv.slice(2)))
+  process.exitCode = await main(optionsOf(process.argv.slice(2)))
 } catch (error) {
-  console.error(`bench: ${error instanceof Error ? error.message : String(error)}\n\n${usage}`)
+  console.error(`bench: ${wordsOf(error)}`)
   process.exitCode = 1
+}
+
+function optionsOf(args: string[]): Options {
+  try {
+    return readOptions(args)
+  } catch (error) {
+    throw new Error(`${wordsOf(error)}\n\n${usage}`, { cause: error })
+  }
+}
+
+function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  // fetch says why it failed in its cause only.
+  return error.message === 'fetch failed' ? `${error.message}: ${wordsOf(error.cause)}` : error.message
 }
 
 async function main(options: Options): Promise<number> {
@@ -29,6 +43,16 @@ async function main(options: Options): Promise<number> {
   process.once('SIGINT', stop).once('SIGTERM', stop)
   say('starting the service and its floors')
   const service = cleanup.use(await startService())
+  try {
+    return await compare(service, options, cleanup)
+  } catch (error) {
+    if (!cleanup.disposed) console.error(`\nthe service's last words:\n${await service.lastWords()}\n`)
+    throw error
+  }
+}
+
+/** Gives the exit code. */
+async function compare(service: Service, options: Options, cleanup: AsyncDisposableStack): Promise<number> {
   const turnpikeDb = cleanup.use(pool(service.databaseUrl('turnpike')))
   await store.createDatabase(turnpikeDb, 'bench_echo')
   await store.createDatabase(turnpikeDb, 'bench_naive')

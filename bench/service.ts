@@ -19,6 +19,9 @@ const results = join(root, 'bench/results')
 const startMsMax = 60_000
 const stopMsMax = 15_000
 const pollMs = 50
+/** Lines shown when something went wrong, and how much of each. */
+const lastWordsMax = 5
+const lineCharsMax = 400
 
 /** What the first run writes for whoever started the service. */
 export interface FirstRun {
@@ -37,6 +40,8 @@ export interface Service {
   firstRun: FirstRun
   /** Address of a database of its embedded PostgreSQL. */
   databaseUrl: (name: string) => string
+  /** The last lines of its output. */
+  lastWords: () => Promise<string>
   [Symbol.asyncDispose]: () => Promise<void>
 }
 
@@ -56,6 +61,7 @@ export async function startService(): Promise<Service> {
       postgresId: postmaster.processId,
       firstRun: JSON.parse(await readFile(join(dataDir, 'first-run.json'), 'utf8')) as FirstRun, // its documented shape
       databaseUrl: (name) => socketUrl(postmaster.socketDirectory, name),
+      lastWords: () => lastWords(dataDir),
       [Symbol.asyncDispose]: () => stop(child, dataDir),
     }
   } catch (error) {
@@ -88,8 +94,13 @@ async function waitUntilReady(child: ChildProcess, dataDir: string, port: number
     if (ready?.status === 200) return
     await sleep(pollMs)
   }
+  throw new Error(`the service did not become ready; its last words:\n${await lastWords(dataDir)}`)
+}
+
+async function lastWords(dataDir: string): Promise<string> {
   const said = await readFile(join(dataDir, 'service.log'), 'utf8')
-  throw new Error(`the service did not become ready; its last words:\n${said.split('\n').slice(-20).join('\n')}`)
+  const lines = said.trim().split('\n').slice(-lastWordsMax)
+  return lines.map((line) => line.slice(0, lineCharsMax)).join('\n')
 }
 
 async function stop(child: ChildProcess, dataDir: string): Promise<void> {
