@@ -1,0 +1,108 @@
+import type { Json, JsonObject, LoggedEvent, Warning } from '../events/index.ts'
+import { must, unreachable } from '../kernel/assert.ts'
+import { customerIdCharsMax } from '../kernel/limits.ts'
+import { type Draft, imageOf } from './draft.ts'
+import { attach, birth, type Fold, identifiedBy, join, named } from './fold.ts'
+import { type MergeRuling, namesOnePerson, type Party, ruleMerge } from './identity.ts'
+
+type Merge = { status: 'merged' | 'refused' | 'same'; reason?: string }
+
+/** The id that an event wants joined to its own; undefined when it has none. */
+export function anonymousIdOf({ payload }: LoggedEvent): Json | undefined {
+  return payload.$anon_distinct_id ?? payload.properties.$anon_distinct_id ?? undefined
+}
+
+/** Decides and carries out the merge that an `$identify` asks for. Null: the event asks for none. */
+export function identify(fold: Fold, event: LoggedEvent, i: number, warnings: Warning[]): Merge | null {
+  const sourceId = anonymousIdOf(event)
+  if (sourceId === undefined) return null
+  if (event.payload.event !== '$identify') {
+    warnings.push({ code: 'anon_id_ignored', detail: '$anon_distinct_id counts on $identify only' })
+    return null
+  }
+  // What is not legal was not looked up either.
+  const legalId = namesOnePerson(sourceId) ? sourceId : null
+  const source = legalId === null ? null : named(fold, legalId)
+  const target = named(fold, event.distinctId)
+  const ruling = ruleMerge({
+    sourceId,
+    targetId: event.distinctId,
+    source: source && partyOf(source),
+    target: target && partyOf(target),
+    sourceDeleted: legalId !== null && fold.state.deleted.has(legalId),
+  })
+  const carried = carryOut(fold, event, i, { ruling, legalId, source, target }, warnings)
+  if (ruling.kind !== 'refused' || ruling.identifies) identifiedBy(fold, carried.customer, event.distinctId, i)
+  if (ruling.kind === 'same') return { status: 'same' }
+  const reason = ruling.kind === 'refused' ? ruling.reason : null
+  fold.journal.push({
+    customerId: carried.customer.id,
+    sourceCustomerId: source?.id ?? null,
+    sourceDistinctId: shown(sourceId),
+    targetDistinctId: event.distinctId,
+    eventUuid: event.uuid,
+    event: i,
+    status: reason === null ? 'merged' : 'refused',
+    reason,
+    moved: carried.moved,
+    merge: carried.merge,
+  })
+  if (reason === null) return { status: 'merged' }
+  warnings.push({ code: 'merge_refused', detail: reason })
+  return { status: 'refused', reason }
+}
+
+function partyOf({ id, identified, aliasCount }: Draft): Party {
+  return { customerId: id, identified, aliasCount }
+}
+
+interface Ruled {
+  ruling: MergeRuling
+  legalId: string | null
+  source: Draft | null
+  target: Draft | null
+}
+
+interface Carried {
+  /** Whom the event belongs to from here on. */
+  customer: Draft
+  moved: JsonObject | null
+  /** Index in the list of customers that became one. */
+  merge: number | null
+}
+
+function carryOut(fold: Fold, event: LoggedEvent, i: number, ruled: Ruled, warnings: Warning[]): Carried {
+  const { kind } = ruled.ruling
+  switch (kind) {
+    case 'refused':
+    case 'same':
+      return { customer: ruled.target ?? birth(fold, event, i), moved: null, merge: null }
+    case 'birth':
+    case 'attach_source': {
+      const customer = ruled.target ?? birth(fold, event, i)
+      const sourceId = must(ruled.legalId, 'only legal ids are attached')
+      attach(fold, customer, sourceId, event.at, i)
+      return { customer, moved: { how: kind, distinct_ids: [sourceId] }, merge: null }
+    }
+    case 'attach_target': {
+      const customer = must(ruled.source, 'the source exists')
+      attach(fold, customer, event.distinctId, event.at, i)
+      return { customer, moved: { how: kind, distinct_ids: [event.distinctId] }, merge: null }
+    }
+    case 'join': {
+      const source = must(ruled.source, 'the source exists')
+      const customer = must(ruled.target, 'the target exists')
+      const images = { source: imageOf(source), target: imageOf(customer) }
+      const distinctIds = join(fold, source, customer, i, warnings)
+      return { customer, moved: { how: kind, distinct_ids: distinctIds, ...images }, merge: fold.merges.length - 1 }
+    }
+    default:
+      return unreachable(kind)
+  }
+}
+
+/** The source id as the journal can hold it: a refused one may be anything. */
+function shown(id: Json): string {
+  const text = (typeof id === 'string' ? id : JSON.stringify(id)).slice(0, 2 * customerIdCharsMax)
+  return text.toWellFormed().replaceAll('\0', '\ufffd')
+}

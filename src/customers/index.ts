@@ -1,0 +1,8 @@
+export { parseCustomerId, wireCustomerId } from './customer-id.ts'
+export type { PropertyEdit } from './directives.ts'
+export { patchProperties } from './edit.ts'
+export { type CustomerIdHint, createCustomerIdHint } from './hint.ts'
+export { createProjection, type OnMerge } from './projection.ts'
+export { byDistinctId, getCustomer, listCustomers, listMerges } from './read.ts'
+export { type ResolveOptions, resolveOrCreate } from './resolve.ts'
+export type { Customer, CustomerCursor, DistinctId, Merge } from './types.ts'

@@ -1,0 +1,210 @@
+import type pg from 'pg'
+import { bools, int8s, texts, uuids } from '../db/binary-array.ts'
+import { type RawRow, raw, type Statement } from '../db/raw.ts'
+import { must } from '../kernel/assert.ts'
+import type { Scope } from '../tenancy/index.ts'
+import type { CustomerRecord } from './slice.ts'
+
+/**
+ * What a slice looks at. Every probe is a lateral look-up by primary key: a join on `unnest` becomes a hash join over all
+ * sixteen partitions while the tables are not analysed (84 ms for 500 of 100,000 customers, instead of 9 ms). Prepared,
+ * because planning over the partitions costs milliseconds.
+ */
+
+/** Instants are written in whole milliseconds, so this is exact. */
+const recordColumns = `
+  id, round(date_part('epoch', created_at) * 1000) as created_ms, identified, version, generation, alias_count, merged_into`
+
+/** A row as it stands, merged or not. */
+interface LoadedRecord extends CustomerRecord {
+  mergedInto: string | null
+}
+
+interface LoadedName {
+  /** Of the lane, in the same snapshot as everything else. */
+  pos: bigint
+  deleted: boolean
+  alias: { identified: boolean; customer: LoadedRecord } | null
+}
+
+const readNames: Statement = {
+  name: 'customers_read_names',
+  text: `
+    select (select pos from lane where id = $1), t.deleted, a.identified,
+      c.id, c.created_ms, c.identified, c.version, c.generation, c.alias_count, c.merged_into, c.properties, c.times
+    from unnest($2::text[], $3::bool[]) with ordinality as i(distinct_id, whole, n)
+    left join lateral (
+      select customer_id, identified
+      from customer_alias
+      where scope_id = $1
+        and distinct_id = i.distinct_id
+      limit 1
+    ) a on true
+    left join lateral (
+      select ${recordColumns},
+        case when i.whole then properties::text end as properties,
+        case when i.whole then props_at::text end as times
+      from customer
+      where scope_id = $1
+        and id = a.customer_id
+      limit 1
+    ) c on true
+    left join lateral (
+      select true as deleted
+      from customer_tombstone
+      where scope_id = $1
+        and id_hash = sha256($4::bytea || convert_to(i.distinct_id, 'UTF8'))
+      limit 1
+    ) t on true
+    order by i.n`,
+}
+
+/** For each distinct id: whether it is deleted and whom it names; the customer's properties where `whole` asks for them. */
+export async function selectNames(
+  client: pg.ClientBase,
+  scope: Scope,
+  { tombstoneKey, distinctIds, whole }: { tombstoneKey: Buffer; distinctIds: string[]; whole: boolean[] },
+): Promise<LoadedName[]> {
+  const rows = await raw(client, readNames, [scope.scopeId, texts(distinctIds), bools(whole), tombstoneKey])
+  return rows.map(([pos, deleted, identified, ...record]) => ({
+    pos: BigInt(pos ?? 0),
+    deleted: deleted === 't',
+    alias: identified === null ? null : { identified: identified === 't', customer: recordOf(record) },
+  }))
+}
+
+const readRecord: Statement = {
+  name: 'customers_read_record',
+  text: `
+    select ${recordColumns}, properties::text, props_at::text
+    from customer
+    where scope_id = $1
+      and id = $2`,
+}
+
+/** One customer with its properties, merged or not. */
+export async function selectRecord(client: pg.ClientBase, scope: Scope, id: string): Promise<LoadedRecord | undefined> {
+  return (await raw(client, readRecord, [scope.scopeId, id])).map(recordOf)[0]
+}
+
+const readAliases: Statement = {
+  name: 'customers_read_aliases',
+  text: `
+    select a.distinct_id, i.id, a.identified
+    from unnest($2::uuid[]) as i(id)
+    cross join lateral (
+      select distinct_id, identified
+      from customer_alias
+      where scope_id = $1
+        and customer_id = i.id
+      offset 0
+    ) a`,
+}
+
+/** All distinct ids of some customers. */
+export async function selectAliases(
+  client: pg.ClientBase,
+  scope: Scope,
+  customerIds: string[],
+): Promise<{ distinctId: string; customerId: string; identified: boolean }[]> {
+  const rows = await raw(client, readAliases, [scope.scopeId, uuids(customerIds)])
+  return rows.map(([distinctId, customerId, identified]) => ({
+    distinctId: distinctId ?? '',
+    customerId: customerId ?? '',
+    identified: identified === 't',
+  }))
+}
+
+const readTaken: Statement = {
+  name: 'customers_read_taken',
+  text: `
+    select c.id
+    from unnest($2::uuid[]) as i(id)
+    cross join lateral (
+      select id
+      from customer
+      where scope_id = $1
+        and id = i.id
+      limit 1
+    ) c`,
+}
+
+/** Which of the ids belong to a customer row, merged ones included. */
+export async function selectTaken(client: pg.ClientBase, scope: Scope, ids: string[]): Promise<Set<string>> {
+  const rows = await raw(client, readTaken, [scope.scopeId, uuids(ids)])
+  return new Set(rows.map(([id]) => id ?? ''))
+}
+
+const confirm: Statement = {
+  name: 'customers_confirm',
+  text: `
+    select exists (
+      select
+      from unnest($2::uuid[], $3::bigint[]) as i(id, version)
+      left join lateral (
+        select version
+        from customer
+        where scope_id = $1
+          and id = i.id
+        limit 1
+      ) c on true
+      where c.version is distinct from i.version
+    ) or exists (
+      select
+      from unnest($4::text[], $5::text[]) as i(distinct_id, customer_id)
+      left join lateral (
+        select customer_id
+        from customer_alias
+        where scope_id = $1
+          and distinct_id = i.distinct_id
+        limit 1
+      ) a on true
+      left join lateral (
+        select true as deleted
+        from customer_tombstone
+        where scope_id = $1
+          and id_hash = sha256($6::bytea || convert_to(i.distinct_id, 'UTF8'))
+        limit 1
+      ) t on true
+      where a.customer_id is distinct from i.customer_id::uuid
+        or t.deleted
+    )`,
+}
+
+/** Whether everything that was loaded still stands: versions of customers, names of distinct ids, no new tombstone. */
+export async function stillStands(
+  client: pg.ClientBase,
+  scope: Scope,
+  seen: {
+    tombstoneKey: Buffer
+    customers: { id: string; version: number }[]
+    distinctIds: string[]
+    /** Customer of each distinct id; null: it named nobody. */
+    named: (string | null)[]
+  },
+): Promise<boolean> {
+  const [row] = await raw(client, confirm, [
+    scope.scopeId,
+    uuids(seen.customers.map(({ id }) => id)),
+    int8s(seen.customers.map(({ version }) => BigInt(version))),
+    texts(seen.distinctIds),
+    texts(seen.named),
+    seen.tombstoneKey,
+  ])
+  return row?.[0] === 'f'
+}
+
+function recordOf(row: RawRow): LoadedRecord {
+  const [id, createdMs, identified, version, generation, aliasCount, mergedInto, properties, times] = row
+  return {
+    id: must(id, 'a distinct id names a customer row'),
+    properties: properties ?? null,
+    times: times ?? null,
+    identified: identified === 't',
+    createdAt: Number(createdMs),
+    version: Number(version),
+    generation: Number(generation),
+    aliasCount: Number(aliasCount),
+    mergedInto: mergedInto ?? null,
+  }
+}

@@ -1,0 +1,107 @@
+import type pg from 'pg'
+import type { LoggedEvent } from '../events/index.ts'
+import { assert } from '../kernel/assert.ts'
+import { customerGenerationsMax } from '../kernel/limits.ts'
+import type { Scope } from '../tenancy/index.ts'
+import { customerIdFor } from './customer-id.ts'
+import { hasDirectives } from './directives.ts'
+import { anonymousIdOf } from './identify.ts'
+import { namesOnePerson } from './identity.ts'
+import { selectAliases, selectNames, selectTaken } from './load-store.ts'
+import type { SliceState } from './slice.ts'
+
+/** Reads what a slice of events will be applied to, in a fixed number of statements: one, and two more when ids are new. */
+export async function loadSlice(
+  client: pg.ClientBase,
+  scope: Scope,
+  events: LoggedEvent[],
+  tombstoneKey: Buffer,
+): Promise<SliceState> {
+  const wanted = idsOf(events)
+  const distinctIds = [...wanted.keys()]
+  const names = await selectNames(client, scope, { tombstoneKey, distinctIds, whole: [...wanted.values()] })
+  const state: SliceState = {
+    pos: names[0]?.pos ?? 0n,
+    aliases: new Map(),
+    customers: new Map(),
+    deleted: new Set(),
+    births: new Map(),
+  }
+  for (const [i, { alias, deleted }] of names.entries()) {
+    const distinctId = distinctIds[i] ?? ''
+    if (deleted) state.deleted.add(distinctId)
+    if (alias === null) continue
+    const { customer, identified } = alias
+    assert(customer.mergedInto === null, 'a merge moved all distinct ids of its source')
+    state.aliases.set(distinctId, { customerId: customer.id, identified })
+    // Several ids may name one customer, and only some of them ask for its properties.
+    if (customer.properties !== null || !state.customers.has(customer.id)) state.customers.set(customer.id, customer)
+  }
+  await loadOtherNames(client, scope, state, events)
+  const unknown = new Set(events.map(({ distinctId }) => distinctId).filter((id) => !state.aliases.has(id)))
+  return { ...state, births: await foreseeBirths(client, scope, [...unknown]) }
+}
+
+/** The distinct ids of the slice, and whether the properties of the customer behind them are needed. */
+function idsOf(events: LoggedEvent[]): Map<string, boolean> {
+  const wanted = new Map<string, boolean>()
+  for (const event of events) {
+    const source = sourceIdOf(event)
+    if (source !== null) wanted.set(source, true)
+    const whole = source !== null || wanted.get(event.distinctId) === true || hasDirectives(event.payload)
+    wanted.set(event.distinctId, whole)
+  }
+  return wanted
+}
+
+/** The other id of an identify that may lead to a merge. */
+function sourceIdOf(event: LoggedEvent): string | null {
+  const id = event.payload.event === '$identify' ? anonymousIdOf(event) : undefined
+  return id !== undefined && namesOnePerson(id) ? id : null
+}
+
+/**
+ * A merge moves every distinct id of the source, so all of them must be known. An unidentified customer with more than one
+ * is rare: ids are gathered by identifies, which identify it.
+ */
+async function loadOtherNames(
+  client: pg.ClientBase,
+  scope: Scope,
+  state: SliceState,
+  events: LoggedEvent[],
+): Promise<void> {
+  const sources = new Set<string>()
+  for (const event of events) {
+    const customerId = state.aliases.get(sourceIdOf(event) ?? '')?.customerId
+    const customer = state.customers.get(customerId ?? '')
+    if (customer && !customer.identified && customer.aliasCount > 1) sources.add(customer.id)
+  }
+  if (sources.size === 0) return
+  for (const { distinctId, customerId, identified } of await selectAliases(client, scope, [...sources])) {
+    state.aliases.set(distinctId, { customerId, identified })
+  }
+}
+
+/**
+ * What the customers of ids that name nobody are born as: generation 0, unless the id gave birth before and was taken from
+ * that customer since.
+ */
+export async function foreseeBirths(
+  client: pg.ClientBase,
+  scope: Scope,
+  distinctIds: string[],
+): Promise<SliceState['births']> {
+  const births: SliceState['births'] = new Map()
+  let unborn = distinctIds
+  for (let generation = 0; unborn.length > 0; generation++) {
+    assert(generation < customerGenerationsMax, 'a distinct id is not split from its customer this often')
+    const born = unborn.map((distinctId) => ({ distinctId, customerId: customerIdFor(scope, distinctId, generation) }))
+    const ids = born.map(({ customerId }) => customerId)
+    const taken = await selectTaken(client, scope, ids)
+    for (const { distinctId, customerId } of born) {
+      if (!taken.has(customerId)) births.set(distinctId, { customerId, generation })
+    }
+    unborn = unborn.filter((distinctId) => !births.has(distinctId))
+  }
+  return births
+}

@@ -1,0 +1,187 @@
+import type { Sql } from '../db/pool.ts'
+import type { JsonObject } from '../events/index.ts'
+import { mergeChainMax } from '../kernel/limits.ts'
+import type { Scope } from '../tenancy/index.ts'
+import type { Customer, CustomerCursor, Merge } from './types.ts'
+
+const ms = (column: string) => `round(extract(epoch from ${column}) * 1000)::float8`
+
+const columns = `
+  c.id, c.identified, c.properties, ${ms('c.created_at')} as created_ms, ${ms('c.updated_at')} as updated_ms,
+  c.version, c.merged_into`
+
+interface CustomerRow {
+  id: string
+  identified: boolean
+  properties: JsonObject
+  created_ms: number
+  updated_ms: number
+  version: bigint
+  merged_into: string | null
+  /** Null for a customer that lost all its ids to another one. */
+  names: [string, boolean, number][] | null
+}
+
+/** Beside a customer `c`: its distinct ids, by first appearance. */
+const names = `
+  left join lateral (
+    select json_agg(json_build_array(distinct_id, identified, ${ms('first_seen_at')}) order by first_seen_at, distinct_id) as names
+    from customer_alias
+    where scope_id = $1
+      and customer_id = c.id
+  ) a on true`
+
+/** The customer with this id, or the one that it was merged into. */
+export async function selectSurvivor(sql: Sql, scope: Scope, id: string): Promise<Customer | undefined> {
+  const rows = await sql.query<CustomerRow>(
+    `with recursive chain as (
+       select id, merged_into, 1 as hop
+       from customer
+       where scope_id = $1
+         and id = $2
+       union all
+       select next.id, next.merged_into, chain.hop + 1
+       from chain
+       cross join lateral (
+         select id, merged_into
+         from customer
+         where scope_id = $1
+           and id = chain.merged_into
+         limit 1
+       ) next
+       where chain.hop <= $3
+     )
+     select ${columns}, a.names
+     from chain
+     join customer c on c.scope_id = $1 and c.id = chain.id
+     ${names}
+     where chain.merged_into is null`,
+    [scope.scopeId, id, mergeChainMax],
+  )
+  return rows.map(customerOf)[0]
+}
+
+export async function selectByDistinctId(sql: Sql, scope: Scope, distinctId: string): Promise<Customer | undefined> {
+  const rows = await sql.query<CustomerRow>(
+    `select ${columns}, a.names
+     from customer_alias named
+     join customer c on c.scope_id = $1 and c.id = named.customer_id
+     ${names}
+     where named.scope_id = $1
+       and named.distinct_id = $2`,
+    [scope.scopeId, distinctId],
+  )
+  return rows.map(customerOf)[0]
+}
+
+/** Newest first, by the index customer_newest: a page costs one descent in each partition. */
+export async function selectNewest(
+  sql: Sql,
+  scope: Scope,
+  { limit, before }: { limit: number; before: CustomerCursor | null },
+): Promise<Customer[]> {
+  const rows = await sql.query<CustomerRow>(
+    `select ${columns}, a.names
+     from (
+       select *
+       from customer
+       where scope_id = $1
+         and merged_into is null
+         and (created_at, id) < ('epoch'::timestamptz + $2::float8 * interval '1 millisecond', $3::uuid)
+       order by created_at desc, id desc
+       limit $4
+     ) c
+     ${names}
+     order by c.created_at desc, c.id desc`,
+    [scope.scopeId, before?.createdAt ?? newest, before?.id ?? lastUuid, limit],
+  )
+  return rows.map(customerOf)
+}
+
+/** Later than any customer. */
+const newest = Date.UTC(9999, 11, 31)
+const lastUuid = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+interface MergeRow {
+  id: bigint
+  customer_id: string
+  source_customer_id: string | null
+  source_distinct_id: string
+  target_distinct_id: string
+  event_uuid: string | null
+  pos: bigint
+  status: Merge['status']
+  reason: string | null
+  created_ms: number
+}
+
+/** What was decided about a customer and about all that went into it, newest first. */
+export async function selectMerges(
+  sql: Sql,
+  scope: Scope,
+  customerId: string,
+  { limit, before }: { limit: number; before: bigint | null },
+): Promise<Merge[]> {
+  const rows = await sql.query<MergeRow>(
+    `with recursive family as (
+       select $2::uuid as id
+       union
+       select gone.id
+       from family
+       cross join lateral (
+         select source_customer_id as id
+         from merge_journal
+         where scope_id = $1
+           and customer_id = family.id
+           and status = 'merged'
+           and source_customer_id is not null
+         offset 0
+       ) gone
+     )
+     select j.id, j.customer_id, j.source_customer_id, j.source_distinct_id, j.target_distinct_id, j.event_uuid,
+       j.pos, j.status, j.reason, ${ms('j.created_at')} as created_ms
+     from family
+     cross join lateral (
+       select id, customer_id, source_customer_id, source_distinct_id, target_distinct_id, event_uuid,
+         pos, status, reason, created_at
+       from merge_journal
+       where scope_id = $1
+         and customer_id = family.id
+         and ($3::bigint is null or id < $3)
+       order by id desc
+       limit $4
+     ) j
+     order by j.id desc
+     limit $4`,
+    [scope.scopeId, customerId, before, limit],
+  )
+  return rows.map((row) => ({
+    id: row.id,
+    customerId: row.customer_id,
+    sourceCustomerId: row.source_customer_id,
+    sourceDistinctId: row.source_distinct_id,
+    targetDistinctId: row.target_distinct_id,
+    eventUuid: row.event_uuid,
+    position: row.pos,
+    status: row.status,
+    reason: row.reason,
+    createdAt: row.created_ms,
+  }))
+}
+
+function customerOf(row: CustomerRow): Customer {
+  return {
+    id: row.id,
+    distinctIds: (row.names ?? []).map(([distinctId, identified, firstSeenAt]) => ({
+      distinctId,
+      identified,
+      firstSeenAt,
+    })),
+    identified: row.identified,
+    properties: row.properties,
+    createdAt: row.created_ms,
+    updatedAt: row.updated_ms,
+    version: Number(row.version),
+    mergedInto: row.merged_into,
+  }
+}
