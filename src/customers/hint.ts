@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { coalesce } from '../db/batch.ts'
 import type { Pool } from '../db/pool.ts'
@@ -30,7 +29,7 @@ export function createCustomerIdHint({ pool, clock }: { pool: Pool; clock: Clock
   const remembered = new LRUCache<string, string>({ max: customerHintsMax, ttl: customerHintTtlMs })
 
   const ask = coalesce<Question, string | null>({
-    run: (questions) => inTime(selectCustomerIds(pool, questions)),
+    run: (questions) => selectCustomerIds(pool, questions),
     lanes: 2,
     itemsMax: customerHintBatchMax,
     waitingMax: customerHintWaitingMax,
@@ -39,16 +38,14 @@ export function createCustomerIdHint({ pool, clock }: { pool: Pool; clock: Clock
     splitOn: () => false,
   })
 
-  async function lookUp(key: string, question: Question): Promise<string> {
+  function lookUp(key: string, question: Question): Promise<string> {
     const birthId = wireCustomerId(customerIdFor(question.scope, question.distinctId, 0))
-    try {
-      const customerId = await ask(question)
+    const answer = ask(question).then((customerId) => {
       const hint = customerId === null ? birthId : wireCustomerId(customerId)
       remembered.set(key, hint)
       return hint
-    } catch {
-      return birthId
-    }
+    })
+    return inTime(answer, birthId)
   }
 
   return (scope, distinctId) => {
@@ -57,15 +54,17 @@ export function createCustomerIdHint({ pool, clock }: { pool: Pool; clock: Clock
   }
 }
 
-/** Gives up waiting, not the query: its connection ends it by its own time limit. */
-async function inTime<T>(answer: Promise<T>): Promise<T> {
-  const done = new AbortController()
-  const tooLate = sleep(customerHintMsMax, null, { signal: done.signal }).then(() => {
-    throw new Error('the look-up took too long')
+/**
+ * The answer, or the fallback when there is none in time. The look-up is not given up: while the database is slow, no more
+ * of them run than there are lanes.
+ */
+function inTime<T>(answer: Promise<T>, fallback: T): Promise<T> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, customerHintMsMax, fallback)
+    const settle = (value: T) => {
+      clearTimeout(timer)
+      resolve(value)
+    }
+    answer.then(settle, () => settle(fallback))
   })
-  try {
-    return await Promise.race([answer, tooLate])
-  } finally {
-    done.abort()
-  }
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { LoggedEvent } from '../events/index.ts'
+import { type LoggedEvent, StaleSlice } from '../events/index.ts'
 import { assert } from '../kernel/assert.ts'
 import { customerGenerationsMax } from '../kernel/limits.ts'
 import type { Scope } from '../tenancy/index.ts'
@@ -8,7 +8,7 @@ import { hasDirectives } from './directives.ts'
 import { anonymousIdOf } from './identify.ts'
 import { namesOnePerson } from './identity.ts'
 import { selectAliases, selectNames, selectTaken } from './load-store.ts'
-import type { SliceState } from './slice.ts'
+import type { CustomerRecord, SliceState } from './slice.ts'
 
 /** Reads what a slice of events will be applied to, in a fixed number of statements: one, and two more when ids are new. */
 export async function loadSlice(
@@ -70,15 +70,20 @@ async function loadOtherNames(
   state: SliceState,
   events: LoggedEvent[],
 ): Promise<void> {
-  const sources = new Set<string>()
+  const sources = new Map<string, CustomerRecord>()
   for (const event of events) {
     const customerId = state.aliases.get(sourceIdOf(event) ?? '')?.customerId
     const customer = state.customers.get(customerId ?? '')
-    if (customer && !customer.identified && customer.aliasCount > 1) sources.add(customer.id)
+    if (customer && !customer.identified && customer.aliasCount > 1) sources.set(customer.id, customer)
   }
   if (sources.size === 0) return
-  for (const { distinctId, customerId, identified } of await selectAliases(client, scope, [...sources])) {
+  const aliases = await selectAliases(client, scope, [...sources.keys()])
+  for (const { distinctId, customerId, identified } of aliases) {
     state.aliases.set(distinctId, { customerId, identified })
+  }
+  const counted = Map.groupBy(aliases, ({ customerId }) => customerId)
+  for (const { id, aliasCount } of sources.values()) {
+    if (counted.get(id)?.length !== aliasCount) throw new StaleSlice('a customer got or lost distinct ids meanwhile')
   }
 }
 
