@@ -90,6 +90,7 @@ export const customerHintBatchMax = 256
 export const customerHintWaitingMax = 10_000
 /** A look-up that takes longer is answered without it. */
 export const customerHintMsMax = 100
+export const idempotencyKeyCharsMax = 255
 /** Names that people give to things, in code points. */
 export const nameCharsMax = 200
 export const noteCharsMax = 1000

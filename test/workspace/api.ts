@@ -4,11 +4,18 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { pino } from 'pino'
 import type { Pool as DatabasePool } from '../../src/db/pool.ts'
 import { Pool } from '../../src/db/pool.ts'
-import { Catalogues, createStanding, ensureEntryPartitions, ledgerSettings } from '../../src/entitlements/index.ts'
+import {
+  Catalogues,
+  type ConsumeAnswer,
+  createConsume,
+  createStanding,
+  ensureEntryPartitions,
+  ledgerSettings,
+} from '../../src/entitlements/index.ts'
 import { addJsonBodyParser } from '../../src/http/body.ts'
 import { sendRefusal, styleOf } from '../../src/http/errors.ts'
 import { requestId } from '../../src/http/request-id.ts'
-import { ajv } from '../../src/http/validator.ts'
+import { validatorCompiler } from '../../src/http/validator.ts'
 import { workspaceApi } from '../../src/http/workspace/index.ts'
 import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { refuse } from '../../src/kernel/errors.ts'
@@ -60,6 +67,16 @@ export interface Api extends AsyncDisposable {
   directory: Directory
   tombstoneKey: Buffer
   workspace: () => Promise<Workspace>
+  /** Spends units as an app of the scope would; without an operation id under a new one. */
+  spend: (scope: Scope, usage: Usage) => Promise<ConsumeAnswer>
+}
+
+export interface Usage {
+  distinctId: string
+  feature: string
+  quantity: number
+  entityId?: string | null
+  operationId?: string
 }
 
 /** The Workspace API alone, over a database of its own. Every answer is held against its documented shape. */
@@ -73,6 +90,8 @@ export async function startApi(): Promise<Api> {
   const directory = stack.use(await Directory.open({ pool, url, clock, log }))
   const ledgerPool = stack.use(new Pool(url, { name: 'test reads', max: 2, pipeline: true, settings: ledgerSettings }))
   const tombstoneKey = Buffer.alloc(32, 7)
+  const catalogues = new Catalogues(pool, directory)
+  const consume = createConsume({ pool: ledgerPool, catalogues, directory, tombstoneKey, clock })
   const server = serverWith(async (scope) =>
     workspaceApi(scope, {
       pool,
@@ -81,7 +100,7 @@ export async function startApi(): Promise<Api> {
       names: wireNames('service'),
       clock,
       tombstoneKey,
-      catalogues: new Catalogues(pool, directory),
+      catalogues,
       standing: createStanding({ pool: ledgerPool, tombstoneKey, clock }),
     }),
   )
@@ -96,17 +115,27 @@ export async function startApi(): Promise<Api> {
     directory,
     tombstoneKey,
     workspace: () => openWorkspace(base, pool, directory),
+    spend: (scope, { distinctId, feature, quantity, entityId = null, operationId = randomText(12) }) =>
+      consume({
+        scope: { ...scope, keyId: 'key_test', appId: 'app_test', appName: 'Test', platform: 'ios' },
+        distinctId,
+        featureKey: feature,
+        operationId,
+        quantity: BigInt(quantity),
+        mode: 'consume',
+        entityId,
+      }),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
 }
 
 function serverWith(api: (scope: FastifyInstance) => Promise<void>): FastifyInstance {
   const server = Fastify({
-    ajv,
     genReqId: requestId,
     routerOptions: { maxParamLength: 2048 },
     forceCloseConnections: true,
   })
+  server.setValidatorCompiler(validatorCompiler())
   server.setSerializerCompiler(() => JSON.stringify)
   server.setNotFoundHandler((request, reply) => {
     sendRefusal(styleOf(request), refuse('not_found'), request, reply)

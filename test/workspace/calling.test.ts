@@ -195,8 +195,8 @@ describe('Idempotency-Key', () => {
     const send = (idempotencyKey: string) => ws.post('/projects', { name: 'A' }, { idempotencyKey })
     assert.equal((await send('k')).status, 201)
     assert.equal((await send('k'.repeat(255))).status, 201)
-    assertRefused(await send('k'.repeat(256)), 400, 'invalid_request')
-    assertRefused(await send(''), 400, 'invalid_request')
+    assertRefused(await send('k'.repeat(256)), 400, 'invalid_request', 'Idempotency-Key')
+    assertRefused(await send(''), 400, 'invalid_request', 'Idempotency-Key')
   })
 })
 

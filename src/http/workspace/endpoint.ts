@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import Type, { type Static, type TSchema } from 'typebox'
 import { refuse } from '../../kernel/errors.ts'
+import { idempotencyKeyCharsMax } from '../../kernel/limits.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
 import { closed, oneOf } from '../schema.ts'
 import { workspaceErrors } from './responses.ts'
@@ -51,13 +52,18 @@ type Changing = <Params extends TSchema = Nothing, Query extends TSchema = Nothi
 /** Registers operations on `server`: reading ones, and changing ones that run in one transaction each. */
 export function endpoints(server: FastifyInstance, services: WorkspaceServices & { names: WireNames }): Endpoints {
   const { environmentHeader } = services.names
+  // For readers of the reference: the caller and the change read these headers themselves.
   const headers = {
     [environmentHeader]: Type.Optional(oneOf('test', 'live')),
   }
   const postHeaders = {
     ...headers,
     'Idempotency-Key': Type.Optional(
-      Type.String({ minLength: 1, maxLength: 255, description: 'The same key and body give the first answer again.' }),
+      Type.String({
+        minLength: 1,
+        maxLength: idempotencyKeyCharsMax,
+        description: 'The same key and body give the first answer again.',
+      }),
     ),
   }
 

@@ -4,6 +4,7 @@ import { type Pool, type Tx, unavailable } from '../../db/pool.ts'
 import { must } from '../../kernel/assert.ts'
 import { canonicalJson } from '../../kernel/canonical-json.ts'
 import { refuse } from '../../kernel/errors.ts'
+import { idempotencyKeyCharsMax } from '../../kernel/limits.ts'
 import {
   claimIdempotencyKey,
   type Directory,
@@ -130,10 +131,16 @@ export function reading<Request extends FastifyRequest>(
   }
 }
 
-/** Its form was checked with the other headers. */
 function idempotencyKeyOf(request: FastifyRequest): string | undefined {
   const key = request.headers['idempotency-key']
-  return typeof key === 'string' ? key : undefined
+  if (key === undefined) return undefined
+  if (typeof key !== 'string' || key.length < 1 || key.length > idempotencyKeyCharsMax) {
+    throw refuse('invalid_request', {
+      param: 'Idempotency-Key',
+      message: `Idempotency-Key must have 1 to ${idempotencyKeyCharsMax} characters`,
+    })
+  }
+  return key
 }
 
 /** The same request: method, path, environment and body. */
