@@ -53,14 +53,16 @@ async function runMigrations(): Promise<void> {
   process.stdout.write(applied.length === 0 ? 'nothing to apply\n' : `applied ${applied.join(', ')}\n`)
 }
 
+/** A reason not to start is one line; anything else is a bug and thrown. */
 const [name = 'help', ...rest] = process.argv.slice(2)
 const command = commands[name]
 try {
-  if (!command || rest.length > 0)
-    throw new StartError(`unknown command "${[name, ...rest].join(' ')}"; see: turnpike help`)
+  if (!command || rest.length > 0) {
+    throw new StartError(`unknown command "${[name, ...rest].join(' ')}"; see: node src/main.ts help`)
+  }
   await command()
 } catch (error) {
+  if (!(error instanceof StartError)) throw error
   process.exitCode = 1
-  if (error instanceof StartError) process.stderr.write(`turnpike: ${error.message}\n`)
-  else throw error
+  process.stderr.write(`turnpike: ${error.message}\n`)
 }

@@ -26,7 +26,7 @@ import { readinessOf } from './readiness.ts'
 import { type FirstRun, setUp } from './setup.ts'
 import { Directory, type InstanceSecrets, Marks, openInstance } from './tenancy/index.ts'
 import { version } from './version.ts'
-import { startWorker } from './worker-thread.ts'
+import { startWorker } from './worker.ts'
 
 /** A running service; disposing it stops accepting, finishes what is in flight and stops what was started, in reverse. */
 export interface Service extends AsyncDisposable {

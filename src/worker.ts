@@ -1,23 +1,41 @@
 import { once } from 'node:events'
-import { parentPort, workerData } from 'node:worker_threads'
-import pino from 'pino'
-import { createProjection } from './customers/index.ts'
-import { mergeAccounts } from './entitlements/index.ts'
-import { type Consumer, runLanes } from './events/index.ts'
-import { must } from './kernel/assert.ts'
-import { systemClock as clock } from './kernel/clock.ts'
-import type { WorkerInput } from './worker-thread.ts'
+import { isMainThread, Worker } from 'node:worker_threads'
+import type { Logger } from 'pino'
+import { runLaneWorker, type WorkerInput } from './lane-worker.ts'
+import type { InstanceSecrets } from './tenancy/index.ts'
 
-// The lane worker's thread: one projection and the consumers, in the order they see each slice.
-const { url, tombstoneKey, logLevel } = workerData as WorkerInput // given by worker-thread.ts
-const parent = must(parentPort, 'the worker runs in a thread')
-const stop = new AbortController()
-const log = pino({ level: logLevel, name: 'worker' })
-const projection = createProjection({ tombstoneKey: Buffer.from(tombstoneKey), onMerge: mergeAccounts })
-const consumers: Consumer[] = []
+const restartMs = 1000
+const stopMsMax = 8000
 
-const running = runLanes({ url, projection, consumers, clock, log, signal: stop.signal })
-await once(parent, 'message')
-stop.abort()
-await running
-parent.close()
+/** Runs the lane worker in a thread of its own, so that it shares no event loop with the API; a crashed one starts again. */
+export function startWorker({ url, secrets }: { url: string; secrets: InstanceSecrets }, log: Logger): AsyncDisposable {
+  const input: WorkerInput = { url, tombstoneKey: secrets.tombstoneKey, logLevel: log.level }
+  let stopping = false
+  let thread = launch()
+
+  function launch(): Worker {
+    const worker = new Worker(new URL(import.meta.url), { workerData: input })
+    worker.on('error', (error) => log.error({ err: error }, 'the lane worker crashed'))
+    worker.on('exit', () => {
+      if (stopping) return
+      setTimeout(() => {
+        if (!stopping) thread = launch()
+      }, restartMs).unref()
+    })
+    return worker
+  }
+
+  return {
+    async [Symbol.asyncDispose]() {
+      stopping = true
+      if (thread.threadId === -1) return
+      const exited = once(thread, 'exit')
+      thread.postMessage('stop')
+      const giveUp = setTimeout(() => void thread.terminate(), stopMsMax)
+      await exited
+      clearTimeout(giveUp)
+    },
+  }
+}
+
+if (!isMainThread) await runLaneWorker()

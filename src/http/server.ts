@@ -10,7 +10,7 @@ import { allowBrowsers } from './cors.ts'
 import { errorHandler, sendRefusal, styleOf } from './errors.ts'
 import { refuseOtherMethods } from './methods.ts'
 import { requestId } from './request-id.ts'
-import { ajv } from './validator.ts'
+import { validatorCompiler } from './validator.ts'
 import { type WorkspaceApiServices, workspaceApi } from './workspace/index.ts'
 
 export interface ServerOptions {
@@ -71,13 +71,13 @@ function bareServer(log: Logger): FastifyInstance {
     bodyLimit: bodyBytesMax,
     requestTimeout: bodyReceiveMsMax,
     genReqId: requestId,
-    ajv,
     routerOptions: { maxParamLength: 2048 },
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     http: { connectionsCheckingInterval: 5000 },
     clientErrorHandler: refuseMalformed,
   })
+  server.setValidatorCompiler(validatorCompiler())
   server.setSerializerCompiler(() => JSON.stringify)
   server.setErrorHandler(errorHandler('app'))
   server.setNotFoundHandler((request, reply) => {

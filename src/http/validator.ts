@@ -1,4 +1,7 @@
-import type { FastifySchemaValidationError, FastifyServerOptions } from 'fastify'
+import { Ajv, type ValidateFunction } from 'ajv'
+import addFormats from 'ajv-formats'
+import type { FastifySchemaCompiler, FastifySchemaValidationError } from 'fastify'
+import type { TSchema } from 'typebox'
 import { type Issue, type Refusal, refuse } from '../kernel/errors.ts'
 import { isReservedDistinctId, isStorable } from '../kernel/text.ts'
 
@@ -7,22 +10,31 @@ function textKeyword<T>(keyword: string, message: string, holds: (parameter: T, 
   return { keyword, type: 'string' as const, validate: holds, error: { message } }
 }
 
-/** No coercion, no removal, no defaults: what the caller sent is what is judged, and all of it. */
-export const ajv: NonNullable<FastifyServerOptions['ajv']> = {
-  customOptions: {
-    removeAdditional: false,
-    coerceTypes: false,
-    useDefaults: false,
-    allErrors: true,
-    allowUnionTypes: true,
-    keywords: [
-      textKeyword<boolean>('x-not-blank', 'must not be blank', (_, text) => text.trim() !== ''),
-      textKeyword<boolean>('x-trimmed', 'must not begin or end with white space', (_, text) => text.trim() === text),
-      textKeyword<boolean>('x-storable', 'must be well-formed text without NUL', (_, text) => isStorable(text)),
-      textKeyword<boolean>('x-not-reserved', 'must not be a placeholder', (_, text) => !isReservedDistinctId(text)),
-      textKeyword<number>('x-bytes-max', 'has too many bytes', (max, text) => Buffer.byteLength(text) <= max),
-    ],
-  },
+const keywords = [
+  textKeyword<boolean>('x-not-blank', 'must not be blank', (_, text) => text.trim() !== ''),
+  textKeyword<boolean>('x-trimmed', 'must not begin or end with white space', (_, text) => text.trim() === text),
+  textKeyword<boolean>('x-storable', 'must be well-formed text without NUL', (_, text) => isStorable(text)),
+  textKeyword<boolean>('x-not-reserved', 'must not be a placeholder', (_, text) => !isReservedDistinctId(text)),
+  textKeyword<number>('x-bytes-max', 'has too many bytes', (max, text) => Buffer.byteLength(text) <= max),
+]
+
+/**
+ * Validates without coercion, removal or defaults: what the caller sent is what is judged, and all of it. A schema is
+ * compiled when it is first used: all of them at the start cost half a second and 25 MB.
+ */
+export function validatorCompiler(): FastifySchemaCompiler<TSchema> {
+  const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, keywords })
+  addFormats.default(ajv)
+  return ({ schema }) => {
+    let compiled: ValidateFunction | undefined
+    const validate: ReturnType<FastifySchemaCompiler<TSchema>> & { errors?: ValidateFunction['errors'] } = (data: unknown) => {
+      compiled ??= ajv.compile(schema)
+      const valid = compiled(data)
+      validate.errors = compiled.errors ?? null
+      return valid
+    }
+    return validate
+  }
 }
 
 /** The refusal for a body, query or path that does not fit its schema: `unknown_field` when that is all that is wrong. */

@@ -86,7 +86,10 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
         querystring: query ?? closed({}),
         headers: Type.Object(method === 'POST' ? postHeaders : headers),
         ...(body === undefined ? {} : { body }),
-        response: { ...answers, ...workspaceErrors(400, 401, 402, ...errors, 503) },
+        response: {
+          ...answers,
+          ...workspaceErrors(400, 401, 402, ...errors, ...(body === undefined ? [] : [413]), 503),
+        },
       },
       preHandler: (request, _reply, done) => {
         // An operation without a body knows no field.

@@ -100,7 +100,12 @@ export function changing<Request extends FastifyRequest>(
     const answer = await pool.transaction(work).catch((error: unknown) => {
       throw unavailable(error, 'service_unavailable')
     })
-    if (refresh) await directory.refresh()
+    if (refresh) {
+      // The change is done whatever happens here; this process then hears of it as every other one does.
+      await directory.refresh().catch((error: unknown) => {
+        request.log.warn({ err: error, request_id: request.id }, 'a change was not read back at once')
+      })
+    }
     if (answer.replayed) reply.header('idempotent-replayed', 'true')
     return reply.code(answer.status).header('content-type', 'application/json; charset=utf-8').send(answer.text)
   }
