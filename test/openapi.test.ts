@@ -3,6 +3,9 @@ import { readFileSync } from 'node:fs'
 import test, { after } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import type { RouteOptions } from 'fastify'
+import type { TSchema } from 'typebox'
+import { validatorCompiler } from '../src/http/validator.ts'
+import { examples } from './openapi/examples.ts'
 import { type ApiName, describe, fileOf, textOf } from './openapi.ts'
 
 const { server, routes, documents } = await describe()
@@ -43,6 +46,29 @@ for (const api of ['app', 'workspace'] as const) {
     assert.equal(new Set(operations.map(({ operation }) => operation.operationId)).size, operations.length)
   })
 }
+
+test('every schema of a route compiles, and every body has an example that fits', () => {
+  const compiler = validatorCompiler()
+  const bodies = new Map<string, boolean>()
+  for (const route of [...routes.app, ...routes.workspace].filter(isPublic)) {
+    const { body: judgedBody, querystring, params, headers, operationId = '' } = route.schema ?? {}
+    const body = route.config?.documentedBody ?? judgedBody
+    const of = { method: String(route.method), url: route.url }
+    for (const [httpPart, schema] of Object.entries({ querystring, params, headers })) {
+      if (schema) compiler({ schema: schema as TSchema, httpPart, ...of })({})
+    }
+    if (body)
+      bodies.set(
+        operationId,
+        compiler({ schema: body as TSchema, httpPart: 'body', ...of })(examples[operationId]) === true,
+      )
+  }
+  assert.deepEqual(
+    [...bodies].filter(([, fits]) => !fits),
+    [],
+  )
+  assert.deepEqual(new Set(Object.keys(examples)), new Set(bodies.keys()))
+})
 
 test('the reference page and everything it loads comes from the service itself', async () => {
   const page = await server.inject('/docs')

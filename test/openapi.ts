@@ -12,6 +12,7 @@ import { createServer, type ServerOptions } from '../src/http/server.ts'
 import { must } from '../src/kernel/assert.ts'
 import { wireNames } from '../src/kernel/wire-names.ts'
 import { version } from '../src/version.ts'
+import { examples } from './openapi/examples.ts'
 import { hoist, type Json } from './openapi/hoist.ts'
 import { type Api, appApi, workspaceApi } from './openapi/words.ts'
 
@@ -66,12 +67,13 @@ function optionsOf({ info, servers, tags, securitySchemes }: Api): FastifyDynami
   }
 }
 
-/** What the service judges itself, and so is not in the schema that the framework judges by. */
+/** What the service judges itself, and so is not in the schema that the framework judges by; and an example. */
 function unsaid(schema: FastifySchema, { documentedBody, gzip }: FastifyContextConfig = {}): Partial<FastifySchema> {
-  const query = schema.querystring as TSchema | undefined // every schema here is one
+  const body = documentedBody ?? (schema.body as TSchema | undefined) // every schema here is one
+  const query = schema.querystring as TSchema | undefined // as above
   const encoding = Type.String({ enum: ['gzip'] })
   return {
-    ...(documentedBody === undefined ? {} : { body: documentedBody }),
+    ...(body === undefined ? {} : { body: { ...body, examples: [examples[schema.operationId ?? '']] } }),
     ...(query && Type.IsObject(query) && 'apiKey' in query.properties ? { security: [{ publishableKey: [] }] } : {}),
     ...(gzip === undefined
       ? {}

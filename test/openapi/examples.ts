@@ -1,0 +1,51 @@
+const apiKey = 'pk_test_…'
+const event = {
+  event: 'recipe_saved',
+  distinct_id: 'ada',
+  uuid: '5f0c2f43-8a55-4d3e-8d3e-3a2f6f1f5a01',
+  timestamp: '2026-11-20T08:15:00Z',
+  properties: { recipe: 'onion soup', $set: { plan: 'trial' }, $increment: { recipes: 1 } },
+}
+const project_id = 'proj_v9dl6oaofrs6m8k6k3zo78w4'
+
+/** One body for each operation that takes one, by operation id. The tests hold each against its schema. */
+export const examples: Record<string, object> = {
+  getProfile: { apiKey, distinct_id: 'ada' },
+  recordEvent: { apiKey, ...event },
+  recordBatch: { apiKey, batch: [event] },
+  checkAccess: { apiKey, customerId: 'ada', featureId: 'exports', requiredBalance: 3 },
+  consumeFeature: { apiKey, customerId: 'ada', featureId: 'exports', operationId: 'export-0001', quantity: 3 },
+  createProject: { name: 'Kitchen' },
+  updateProject: { name: 'Kitchen and garden' },
+  createApp: { project_id, platform: 'ios', name: 'Kitchen for iOS', bundle_id: 'com.example.kitchen' },
+  updateApp: { name: 'Kitchen' },
+  createFeature: {
+    key: 'ai_credits',
+    name: 'AI credits',
+    type: 'creditSystem',
+    credit_costs: [{ feature: 'chat', cost: 2 }],
+  },
+  updateFeature: { platforms: ['ios', 'android'] },
+  createProduct: {
+    key: 'pro_monthly',
+    name: 'Pro, monthly',
+    type: 'subscription',
+    grants: [{ feature: 'pro' }, { feature: 'exports', allowance: 100, interval: 'month' }],
+    stores: [
+      { store: 'appstore', product_id: 'com.example.kitchen.pro_monthly' },
+      { store: 'playstore', product_id: 'pro_monthly', base_plan_id: 'monthly' },
+    ],
+  },
+  updateProduct: {
+    grants: [{ feature: 'exports', allowance: 200, interval: 'month', rollover: { max: 200, periods: 1 } }],
+  },
+  resolveCustomer: { distinct_id: 'ada', properties: { plan: 'trial' } },
+  updateCustomer: { properties: { set: { plan: 'pro' }, unset: ['trial_ends'], increment: { logins: 1 } } },
+  createGrant: {
+    feature: 'exports',
+    allowance: 5,
+    expires_at: '2027-01-01T00:00:00.000Z',
+    note: 'sorry for the outage',
+  },
+  attachProduct: { product: 'pro_monthly' },
+}
