@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { type RawRow, raw, type Statement } from '../db/raw.ts'
+import { mergeChainMax } from '../kernel/limits.ts'
 import type { Scope } from '../tenancy/index.ts'
 
 const accounts: Statement = {
@@ -8,11 +9,18 @@ const accounts: Statement = {
     with recursive owners as (
       select $2::uuid as id, 0 as step
       union
-      select m.source_customer_id, owners.step + 1
+      select gone.id, owners.step + 1
       from owners
-      join merge_journal m on m.scope_id = $1 and m.customer_id = owners.id and m.status = 'merged'
-      where m.source_customer_id is not null
-        and owners.step < 100
+      cross join lateral (
+        select source_customer_id as id
+        from merge_journal
+        where scope_id = $1
+          and customer_id = owners.id
+          and status = 'merged'
+          and source_customer_id is not null
+        offset 0
+      ) gone
+      where owners.step < ${mergeChainMax}
     )
     select a.id
     from (select distinct id from owners) o

@@ -7,7 +7,7 @@ import { storedUnitsMax } from './units.ts'
 
 /** One immutable movement of one grant, in stored units. */
 export interface LedgerEntry {
-  /** Where it stands in the list: see `entryPosition`. */
+  /** Where it stands in the list: `at_account_version_line`. */
   position: string
   operationId: string | null
   grantId: bigint
@@ -58,7 +58,7 @@ export async function listEntries(
 }
 
 /** Reads `at_account_version_line`; null when the text is none. */
-export function entryPosition(text: string): EntryPosition | null {
+function entryPosition(text: string): EntryPosition | null {
   const match = positionPattern.exec(text)
   if (!match) return null
   const [, at, accountId, version, line] = match

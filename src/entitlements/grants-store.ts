@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { boolArray, intArray, textArray } from '../db/literal.ts'
 import type { Sql, Tx } from '../db/pool.ts'
 import { type RawRow, raw, type Statement } from '../db/raw.ts'
+import { mergeChainMax } from '../kernel/limits.ts'
 import type { Page } from '../kernel/page.ts'
 import type { Scope } from '../tenancy/index.ts'
 import { grantColumns, rolloverJson } from './grant-row.ts'
@@ -23,12 +24,12 @@ export async function selectSurvivors(
        select chain.asked, c.id, c.merged_into, chain.step + 1
        from chain
        join customer c on c.scope_id = $1 and c.id = chain.merged_into
-       where chain.step < 100
+       where chain.step < $3
      )
      select asked, id as survivor
      from chain
      where merged_into is null`,
-    [scope.scopeId, customerIds],
+    [scope.scopeId, customerIds, mergeChainMax],
   )
 }
 

@@ -106,9 +106,8 @@ interface LinkRow {
   consumable: boolean
 }
 
-function linkOf(row: LinkRow): StoreLink & { owner: string } {
+function linkOf(row: LinkRow): StoreLink {
   return {
-    owner: row.product_id,
     store: row.store,
     productId: row.store_product_id,
     basePlanId: row.base_plan_id,
@@ -118,8 +117,8 @@ function linkOf(row: LinkRow): StoreLink & { owner: string } {
   }
 }
 
-/** `owner` is the id of the Product that each leads to. */
-export async function selectLinks(sql: Sql, productIds: string[]): Promise<(StoreLink & { owner: string })[]> {
+/** By the id of the Product that they lead to. */
+export async function selectLinks(sql: Sql, productIds: string[]): Promise<Map<string, StoreLink[]>> {
   const rows = await sql.query<LinkRow>(
     `select product_id, store, store_product_id, base_plan_id, purchase_option_id, offer_id, consumable
      from store_link
@@ -127,7 +126,9 @@ export async function selectLinks(sql: Sql, productIds: string[]): Promise<(Stor
      order by store, store_product_id, base_plan_id nulls first, purchase_option_id nulls first, offer_id nulls first`,
     [productIds],
   )
-  return rows.map(linkOf)
+  const links = new Map<string, StoreLink[]>()
+  for (const row of rows) links.set(row.product_id, [...(links.get(row.product_id) ?? []), linkOf(row)])
+  return links
 }
 
 export async function deleteLinks(tx: Tx, productId: string): Promise<void> {

@@ -189,8 +189,5 @@ async function withAllLinks(sql: Sql, products: ProductRecord[]): Promise<Produc
     sql,
     products.map((product) => product.publicId),
   )
-  return products.map((product) => ({
-    ...product,
-    stores: links.filter(({ owner }) => owner === product.publicId).map(({ owner: _, ...storeLink }) => storeLink),
-  }))
+  return products.map((product) => ({ ...product, stores: links.get(product.publicId) ?? [] }))
 }

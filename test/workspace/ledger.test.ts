@@ -33,10 +33,16 @@ describe('GET /customers/{id}/ledger', () => {
     })
     const { body } = await ws.get(`/customers/${customer}/ledger`)
     const entries: Body[] = body.data
-    assert.deepEqual(entries.slice(0, 2).map(shortOf).toSorted(), [
-      ['draw', 'credits', -0.9, 9.1, 'op-1'],
-      ['draw', 'exports', -2, 0, 'op-1'],
-    ])
+    assert.deepEqual(
+      entries
+        .slice(0, 2)
+        .map(shortOf)
+        .toSorted(([, a], [, b]) => (a < b ? -1 : 1)),
+      [
+        ['draw', 'credits', -0.9, 9.1, 'op-1'],
+        ['draw', 'exports', -2, 0, 'op-1'],
+      ],
+    )
     assert.deepEqual(entries.slice(2).map(shortOf), [
       ['grant', 'credits', 10, 10, null],
       ['grant', 'exports', 2, 2, null],
@@ -97,12 +103,10 @@ describe('GET /customers/{id}/ledger', () => {
     )
     const whole: Body[] = (await ws.get(`/customers/${customer}/ledger?limit=100`)).body.data
     assert.ok(whole.length >= 16)
+    const times: string[] = whole.map(({ occurred_at }) => occurred_at)
     assert.deepEqual(
-      whole.map(({ occurred_at }) => occurred_at),
-      whole
-        .map(({ occurred_at }) => occurred_at)
-        .toSorted()
-        .toReversed(),
+      times,
+      times.toSorted((a, b) => (a < b ? 1 : -1)),
     )
     for (const limit of [1, 3, 7]) {
       const seen: Body[] = []
