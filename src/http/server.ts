@@ -7,7 +7,7 @@ import { health as addHealth, type HealthOptions } from './app/health.ts'
 import { type AppApiServices, appApi } from './app/index.ts'
 import { addJsonBodyParser } from './body.ts'
 import { allowBrowsers } from './cors.ts'
-import { errorHandler, sendRefusal, styleOf } from './errors.ts'
+import { errorHandler, sendRefusal, styleOf, toRefusal } from './errors.ts'
 import { refuseOtherMethods } from './methods.ts'
 import { requestId } from './request-id.ts'
 import { validatorCompiler } from './validator.ts'
@@ -76,6 +76,11 @@ function bareServer(log: Logger): FastifyInstance {
     forceCloseConnections: 'idle',
     http: { connectionsCheckingInterval: 5000 },
     clientErrorHandler: refuseMalformed,
+    // A path that can't be decoded or is too long: no route, and so no hook, has seen it.
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id)
+      sendRefusal(styleOf(request), toRefusal(error), request, reply)
+    },
   })
   server.setValidatorCompiler(validatorCompiler())
   server.setSerializerCompiler(() => JSON.stringify)

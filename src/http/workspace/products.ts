@@ -239,12 +239,18 @@ function show(product: ProductRecord, scope: Scope): Static<typeof ProductObject
     key: product.key,
     name: product.name,
     type: product.type,
-    grants: product.grants,
+    grants: product.grants.map(showTemplate),
     stores: product.stores.map(showLink),
     status: product.status,
     created_at: product.createdAt.toISOString(),
     updated_at: product.updatedAt.toISOString(),
   }
+}
+
+/** In an order for readers: the database keeps its own. */
+function showTemplate(template: GrantTemplate): Static<typeof ProductObject>['grants'][number] {
+  const { feature, allowance, unlimited, interval, entity_scoped, rollover } = template
+  return { feature, allowance, unlimited, interval, entity_scoped, rollover }
 }
 
 function showLink(link: StoreLink): Static<typeof ProductObject>['stores'][number] {
