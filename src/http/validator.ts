@@ -27,7 +27,9 @@ export function validatorCompiler(): FastifySchemaCompiler<TSchema> {
   addFormats.default(ajv)
   return ({ schema }) => {
     let compiled: ValidateFunction | undefined
-    const validate: ReturnType<FastifySchemaCompiler<TSchema>> & { errors?: ValidateFunction['errors'] } = (data: unknown) => {
+    const validate: ReturnType<FastifySchemaCompiler<TSchema>> & { errors?: ValidateFunction['errors'] } = (
+      data: unknown,
+    ) => {
       compiled ??= ajv.compile(schema)
       const valid = compiled(data)
       validate.errors = compiled.errors ?? null
