@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 import type { Pool } from './db/pool.ts'
 import { ensureEntryPartitions } from './entitlements/index.ts'
-import { ensurePartitions } from './events/index.ts'
+import { checkLogMeta, ensurePartitions } from './events/index.ts'
 import { forgetIdempotentAnswers } from './tenancy/index.ts'
 
 const everyMs = 3600_000
 
-/** Makes partitions ahead of time and forgets old idempotent answers: now, and every hour. Safe in any number of processes. */
+/** Notes how far the log's order goes, makes partitions ahead of time and forgets old idempotent answers: now, and every hour. Safe in any number of processes. */
 export async function startMaintenance(pool: Pool, log: Logger): Promise<Disposable> {
   await maintain(pool)
   const timer = setInterval(() => {
@@ -17,6 +17,7 @@ export async function startMaintenance(pool: Pool, log: Logger): Promise<Disposa
 }
 
 async function maintain(pool: Pool): Promise<void> {
+  await checkLogMeta(pool)
   await ensurePartitions(pool)
   await ensureEntryPartitions(pool)
   await forgetIdempotentAnswers(pool)

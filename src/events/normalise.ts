@@ -56,11 +56,6 @@ export function normalise(item: unknown, { receivedAt, trust }: Receipt): Normal
   return { kind: 'event', event: { uuid, distinctId, at: time.at, receivedAt, known, knownText, text } }
 }
 
-/** The `payload` of the answer to `/event`: the known fields after normalisation. `knownText` of the event is its JSON. */
-export function echo(event: NewEvent): KnownFields {
-  return event.known
-}
-
 interface Judged {
   issues: CodedIssue[]
   warnings: Warning[]

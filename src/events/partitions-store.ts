@@ -15,15 +15,18 @@ export async function databaseTime(sql: Sql): Promise<number> {
   return row?.now.getTime() ?? Number.NaN
 }
 
+/** Asks the catalogue's tables: to_regclass() may still answer from before what another session committed. */
 export async function missingPartitions(sql: Sql, partitions: Partition[]): Promise<Partition[]> {
-  const missing = await sql.query<{ name: string }>(
-    `select name
-    from unnest($1::text[]) as name
-    where to_regclass(name) is null`,
+  const found = await sql.query<{ name: string }>(
+    `select child.relname as name
+    from pg_inherits
+    join pg_class child on child.oid = inhrelid
+    where inhparent in ('event'::regclass, 'event_log'::regclass)
+      and child.relname = any ($1::text[])`,
     [partitions.map(({ name }) => name)],
   )
-  const names = new Set(missing.map(({ name }) => name))
-  return partitions.filter(({ name }) => names.has(name))
+  const names = new Set(found.map(({ name }) => name))
+  return partitions.filter(({ name }) => !names.has(name))
 }
 
 /** Any fixed number: one maker of partitions at a time per database. */

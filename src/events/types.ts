@@ -10,7 +10,7 @@ export interface Warning {
   detail?: string
 }
 
-/** The fields an answer gives back, after normalisation. */
+/** The fields that the answer to `/event` gives back as `payload`, after normalisation. Never the key. */
 export interface KnownFields {
   event: string
   distinct_id: string
