@@ -3,6 +3,7 @@ import { pendingMigrations } from './db/migrate.ts'
 import type { Pool } from './db/pool.ts'
 import { laneLag } from './events/index.ts'
 import type { Check } from './http/app/health.ts'
+import type { MetricsOptions } from './http/app/metrics.ts'
 
 /** A worker that is further behind than this should not be called ready. */
 const lagMsMax = 10 * 60_000
@@ -31,5 +32,24 @@ async function check(name: string, look: () => Promise<string | undefined>): Pro
     return objection === undefined ? { name, ok: true } : { name, ok: false, detail: objection }
   } catch {
     return { name, ok: false, detail: 'could not be checked' }
+  }
+}
+
+/** What `GET /metrics` tells beside requests and the process itself. */
+export function metricsOf({ metricsToken }: Config, pool: Pool): MetricsOptions {
+  return {
+    token: metricsToken,
+    gauges: [
+      {
+        name: 'turnpike_lane_lag_seconds',
+        help: 'Age of the oldest acknowledged event that is not applied yet',
+        read: async () => (await laneLag(pool)).lagMs / 1000,
+      },
+      {
+        name: 'turnpike_lane_waiting_events',
+        help: 'Acknowledged events that are not applied yet',
+        read: async () => (await laneLag(pool)).rows,
+      },
+    ],
   }
 }

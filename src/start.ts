@@ -14,7 +14,7 @@ import {
   createVersions,
   ledgerSettings,
 } from './entitlements/index.ts'
-import { createLog } from './events/index.ts'
+import { checkLogMeta, createLog } from './events/index.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
 import { systemClock as clock } from './kernel/clock.ts'
@@ -22,7 +22,7 @@ import { StartError } from './kernel/start-error.ts'
 import { wireNames } from './kernel/wire-names.ts'
 import { startMaintenance } from './maintenance.ts'
 import { readMasterKey } from './master-key.ts'
-import { readinessOf } from './readiness.ts'
+import { metricsOf, readinessOf } from './readiness.ts'
 import { type FirstRun, setUp } from './setup.ts'
 import { Directory, type InstanceSecrets, Marks, openInstance } from './tenancy/index.ts'
 import { version } from './version.ts'
@@ -46,6 +46,7 @@ export async function start(config: Config, log: Logger): Promise<Service> {
   if (applied.length > 0) log.info(`applied ${applied.length} migrations`)
   const masterKey = await readMasterKey(config)
   const secrets = await pool.transaction((tx) => openInstance(tx, masterKey))
+  await checkLogMeta(pool)
   started.use(await startMaintenance(pool, log))
   const firstRun = await setUp(pool, config, secrets.tombstoneKey)
   const ready = readinessOf(pool, config.role)
@@ -53,7 +54,7 @@ export async function start(config: Config, log: Logger): Promise<Service> {
   if (config.role.worker) started.use(startWorker({ url, secrets }, log))
   const server = config.role.api
     ? await createServer(await services(started, { config, log, url, pool, secrets, ready }))
-    : createHealthServer({ log, health: { version, ready } })
+    : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, pool) })
   started.defer(() => server.close())
   await listen(server, config)
   const { port } = server.server.address() as AddressInfo // a TCP address after listen
@@ -89,6 +90,7 @@ async function services(started: AsyncDisposableStack, { config, log, url, pool,
   return {
     log,
     health: { version, ready },
+    metrics: metricsOf(config, pool),
     app: {
       directory,
       marks,

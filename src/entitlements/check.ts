@@ -46,7 +46,7 @@ export function createCheck(options: CheckOptions): (query: AccessQuery) => Prom
     itemsMax: 256,
     waitingMax: 20_000,
     waitMsMax: 2000,
-    now: options.clock.now,
+    now: () => options.clock.now(),
     splitOn: (error) => !(error instanceof Refusal) && !isConnectionLoss(error),
     overloaded: 'billing_unavailable',
   })

@@ -35,7 +35,7 @@ export function createConsume(options: ConsumeOptions): (command: ConsumeCommand
     waitingMax: 20_000,
     waitingPerKeyMax: 1000,
     waitMsMax: 2000,
-    now: options.clock.now,
+    now: () => options.clock.now(),
     splitOn: (error) => !(error instanceof Refusal) && !isConnectionLoss(error),
     overloaded: 'billing_unavailable',
   })

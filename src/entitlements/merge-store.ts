@@ -35,8 +35,10 @@ export async function repointAccount(tx: Tx, accountId: bigint, customerId: stri
   await tx.query(`update account set customer_id = $2, version = version + 1 where id = $1`, [accountId, customerId])
 }
 
+/** Twice, because each half has an index of its own. */
 export async function moveGrants(tx: Tx, source: bigint, target: bigint): Promise<void> {
-  await tx.query(`update ledger_grant set account_id = $2 where account_id = $1`, [source, target])
+  await tx.query(`update ledger_grant set account_id = $2 where account_id = $1 and not settled`, [source, target])
+  await tx.query(`update ledger_grant set account_id = $2 where account_id = $1 and settled`, [source, target])
 }
 
 export async function writeMerged(
@@ -72,11 +74,6 @@ export async function writeMergedEntities(
 
 /** The source stays as a name for what was written about it, and so does everything that had been merged into it. */
 export async function closeMerged(tx: Tx, source: bigint, target: bigint): Promise<void> {
-  await tx.query(
-    `update account
-     set merged_into = $2, version = version + 1
-     where id = $1
-        or merged_into = $1`,
-    [source, target],
-  )
+  await tx.query(`update account set merged_into = $2, version = version + 1 where id = $1`, [source, target])
+  await tx.query(`update account set merged_into = $2, version = version + 1 where merged_into = $1`, [source, target])
 }

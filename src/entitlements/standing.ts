@@ -33,7 +33,7 @@ const splitOn = (error: unknown) => !(error instanceof Refusal) && !isConnection
 export function createVersions({ pool, tombstoneKey, clock }: StandingOptions) {
   const one = coalesce<{ scope: Scope; distinctId: string }, Versions | Refusal>({
     ...queue,
-    now: clock.now,
+    now: () => clock.now(),
     splitOn,
     run: (queries) =>
       pool.connected(async (client) => {
@@ -68,7 +68,7 @@ export function createVersions({ pool, tombstoneKey, clock }: StandingOptions) {
 export function createStanding({ pool, clock }: StandingOptions) {
   const one = coalesce<{ scope: Scope; customerId: string }, Standing>({
     ...queue,
-    now: clock.now,
+    now: () => clock.now(),
     splitOn,
     run: (queries) =>
       pool.connected(async (client) => {

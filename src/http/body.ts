@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { TSchema } from 'typebox'
 import { inflateWhole } from '../events/index.ts'
-import { type Refusal, refuse } from '../kernel/errors.ts'
+import { refuse } from '../kernel/errors.ts'
 import { batchInflatedBytesMax, eventBodyBytesMax, jsonDepthMax } from '../kernel/limits.ts'
 
 declare module 'fastify' {
@@ -20,16 +20,9 @@ export function addJsonBodyParser(server: FastifyInstance): void {
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
     const encoding = contentEncoding(request)
     const gzip = request.routeOptions.config.gzip
-    if (gzip !== 'required' && encoding === undefined) {
-      finish(body, done)
-    } else if (gzip === undefined || encoding !== 'gzip') {
-      done(refuse('unsupported_encoding'))
-    } else {
-      inflateWhole(body, gzip === 'required' ? batchInflatedBytesMax : eventBodyBytesMax).then(
-        (inflated) => finish(inflated, done),
-        (error: Error) => done(error),
-      )
-    }
+    if (gzip !== 'required' && encoding === undefined) return settle(() => parseJsonObject(body), done)
+    if (gzip === undefined || encoding !== 'gzip') return done(refuse('unsupported_encoding'))
+    return inflateWhole(body, gzip === 'required' ? batchInflatedBytesMax : eventBodyBytesMax).then(parseJsonObject)
   })
 }
 
@@ -42,27 +35,32 @@ function contentEncoding(request: FastifyRequest): string | undefined {
   return name === 'x-gzip' ? 'gzip' : name
 }
 
-function finish(bytes: Buffer, done: (error: Error | null, body?: unknown) => void): void {
-  const parsed = parseJsonObject(bytes)
-  if (parsed instanceof Error) done(parsed)
-  else done(null, parsed)
+function settle(parse: () => unknown, done: (error: Error | null, body?: unknown) => void): void {
+  let body: unknown
+  let refusal: Error | null = null
+  try {
+    body = parse()
+  } catch (error) {
+    refusal = error as Error // parseJsonObject throws refusals only
+  }
+  done(refusal, body)
 }
 
 const opening = { array: 0x5b, object: 0x7b }
 
-function parseJsonObject(bytes: Buffer): Record<string, unknown> | Refusal {
-  if (!isUtf8(bytes)) return refuse('invalid_json', { message: 'The body is not UTF-8.' })
+function parseJsonObject(bytes: Buffer): Record<string, unknown> {
+  if (!isUtf8(bytes)) throw refuse('invalid_json', { message: 'The body is not UTF-8.' })
   let value: unknown
   try {
     value = JSON.parse(bytes.toString())
   } catch {
-    return refuse('invalid_json')
+    throw refuse('invalid_json')
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refuse('invalid_json', { message: 'The body must be a JSON object.' })
+    throw refuse('invalid_json', { message: 'The body must be a JSON object.' })
   }
   if (mayBeDeep(bytes) && deeperThan(value, jsonDepthMax)) {
-    return refuse('invalid_json', { message: `The body is nested deeper than ${jsonDepthMax}.` })
+    throw refuse('invalid_json', { message: `The body is nested deeper than ${jsonDepthMax}.` })
   }
   return value as Record<string, unknown> // an object by the test above
 }

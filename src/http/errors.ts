@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { Refusal, type RefusalDetail, refuse } from '../kernel/errors.ts'
+import { type ErrorCode, Refusal, type RefusalDetail, refuse } from '../kernel/errors.ts'
 import { invalid } from './validator.ts'
 
 /** `App API`: `{code, message, request_id, details?, issues?}`; `Workspace API`: `{error: {…}}`. */
@@ -42,16 +42,18 @@ export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   const known = error as Partial<FastifyError>
   if (known.validation) return invalid(known.validation)
-  const detail: RefusalDetail = { cause: error }
-  switch (known.code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return refuse('payload_too_large', detail)
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return refuse('invalid_request', { message: 'Content-Type must be application/json.' })
-    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return refuse('invalid_json', detail)
-    default:
-      return (known.statusCode ?? 500) < 500 ? refuse('invalid_request', detail) : refuse('internal_error', detail)
-  }
+  const translation = translations.get(known.code ?? '')
+  if (translation) return refuse(translation.code, { cause: error, ...translation.detail })
+  return refuse((known.statusCode ?? 500) < 500 ? 'invalid_request' : 'internal_error', { cause: error })
 }
+
+/** The framework's own errors in our words. */
+const translations = new Map<string, { code: ErrorCode; detail?: RefusalDetail }>([
+  ['FST_ERR_CTP_BODY_TOO_LARGE', { code: 'payload_too_large' }],
+  [
+    'FST_ERR_CTP_INVALID_MEDIA_TYPE',
+    { code: 'invalid_request', detail: { message: 'Content-Type must be application/json.' } },
+  ],
+  ['FST_ERR_CTP_EMPTY_JSON_BODY', { code: 'invalid_json' }],
+  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', { code: 'invalid_json' }],
+])

@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net'
-import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import { refuse } from '../kernel/errors.ts'
 import { bodyBytesMax, bodyReceiveMsMax } from '../kernel/limits.ts'
 import { health as addHealth, type HealthOptions } from './app/health.ts'
 import { type AppApiServices, appApi } from './app/index.ts'
+import { metrics as addMetrics, type MetricsOptions } from './app/metrics.ts'
 import { addJsonBodyParser } from './body.ts'
 import { allowBrowsers } from './cors.ts'
 import { errorHandler, sendRefusal, styleOf, toRefusal } from './errors.ts'
@@ -16,6 +17,7 @@ import { type WorkspaceApiServices, workspaceApi } from './workspace/index.ts'
 export interface ServerOptions {
   log: Logger
   health: HealthOptions
+  metrics: MetricsOptions
   app: AppApiServices
   workspace: WorkspaceApiServices
   /** Adds what is not part of either API, such as the reference pages. */
@@ -28,6 +30,7 @@ export interface ServerOptions {
 export async function createServer({
   log,
   health,
+  metrics,
   app,
   workspace,
   extend,
@@ -35,6 +38,7 @@ export async function createServer({
 }: ServerOptions): Promise<FastifyInstance> {
   const server = bareServer(log)
   addJsonBodyParser(server)
+  addMetrics(server, metrics)
   const fillOtherMethods = refuseOtherMethods(server)
   await server.register(async (scope) => {
     await describe?.(scope, 'app')
@@ -55,9 +59,14 @@ export async function createServer({
   return server
 }
 
-/** What a process without the App API serves: liveness and readiness. */
-export function createHealthServer({ log, health }: Pick<ServerOptions, 'log' | 'health'>): FastifyInstance {
+/** What a process without the App API serves: liveness, readiness and metrics. */
+export function createHealthServer({
+  log,
+  health,
+  metrics,
+}: Pick<ServerOptions, 'log' | 'health' | 'metrics'>): FastifyInstance {
   const server = bareServer(log)
+  addMetrics(server, metrics)
   const fillOtherMethods = refuseOtherMethods(server)
   addHealth(server, health)
   fillOtherMethods()
@@ -67,7 +76,7 @@ export function createHealthServer({ log, health }: Pick<ServerOptions, 'log' | 
 function bareServer(log: Logger): FastifyInstance {
   const server = Fastify({
     loggerInstance: log as FastifyBaseLogger, // pino is what the framework logs with
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyBytesMax,
     requestTimeout: bodyReceiveMsMax,
     genReqId: requestId,

@@ -8,7 +8,6 @@ export {
   updateApp,
 } from './apps.ts'
 export {
-  type AuditEntry,
   claimIdempotencyKey,
   forgetIdempotentAnswers,
   insertAudit,
@@ -18,7 +17,7 @@ export { Directory } from './directory.ts'
 export { type InstanceSecrets, openInstance } from './instance.ts'
 export { looksLikePublishableKey, looksLikeSecretKey, mintPublishableKey, mintSecretKey } from './keys.ts'
 export { Marks } from './marks.ts'
-export { createFirstWorkspace, type FirstWorkspace } from './owner.ts'
+export { createFirstWorkspace } from './owner.ts'
 export { createProject, deleteProject, getProject, listProjects, type Project, updateProject } from './projects.ts'
 export {
   createPublishableKey,
@@ -27,4 +26,4 @@ export {
   revokePublishableKey,
 } from './publishable-keys.ts'
 export { touchCatalogue, touchTenancy } from './store.ts'
-export type { AppScope, Environment, Platform, Scope, SecretKeyHolder, WorkspaceAccess } from './types.ts'
+export type { AppScope, Environment, Platform, Scope, SecretKeyHolder } from './types.ts'

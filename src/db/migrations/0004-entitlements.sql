@@ -62,6 +62,7 @@ create table account (
   merged_into bigint,
   unique (scope_id, customer_id, feature_id)
 ) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01);
+create index account_merged on account (merged_into) where merged_into is not null;
 
 create table account_entity (
   account_id bigint not null,

@@ -1,0 +1,106 @@
+import { timingSafeEqual } from 'node:crypto'
+import { isIPv4 } from 'node:net'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { refuse } from '../../kernel/errors.ts'
+
+export interface Gauge {
+  name: string
+  help: string
+  read: () => Promise<number>
+}
+
+export interface MetricsOptions {
+  /** Callers from elsewhere than loopback need it; absent: only loopback may ask. */
+  token: string | undefined
+  gauges: Gauge[]
+}
+
+interface Tally {
+  requests: number
+  seconds: number
+}
+
+/**
+ * `GET /metrics`: Prometheus text. Requests are tallied by hand, a few nanoseconds each; the library that writes the text is
+ * loaded with the first scrape.
+ */
+export function metrics(server: FastifyInstance, { token, gauges }: MetricsOptions): void {
+  const tallies = new Map<string, Map<number, Tally>>()
+  let registry: Promise<{ contentType: string; metrics: () => Promise<string> }> | undefined
+
+  server.addHook('onResponse', (request, reply, done) => {
+    const route = request.routeOptions.url ?? 'none'
+    const byStatus = tallies.get(route) ?? new Map<number, Tally>()
+    tallies.set(route, byStatus)
+    const tally = byStatus.get(reply.statusCode) ?? { requests: 0, seconds: 0 }
+    byStatus.set(reply.statusCode, tally)
+    tally.requests++
+    tally.seconds += reply.elapsedTime / 1000
+    done()
+  })
+
+  server.get('/metrics', {
+    schema: { hide: true },
+    handler: async (request, reply) => {
+      if (!mayAsk(request, token)) throw refuse('invalid_api_key', { message: 'Metrics need METRICS_TOKEN.' })
+      registry ??= openRegistry(tallies, gauges)
+      const { contentType, metrics: text } = await registry
+      return reply.header('content-type', contentType).send(await text())
+    },
+  })
+}
+
+/** From this machine and not passed on by a proxy, or with the token. */
+function mayAsk(request: FastifyRequest, token: string | undefined): boolean {
+  const sent = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
+  if (token !== undefined && sent !== undefined && sent.length === token.length) {
+    return timingSafeEqual(Buffer.from(sent), Buffer.from(token))
+  }
+  const { 'x-forwarded-for': passedFor, forwarded } = request.headers
+  return isLoopback(request.ip) && passedFor === undefined && forwarded === undefined
+}
+
+function isLoopback(address: string): boolean {
+  const plain = address.replace(/^::ffff:/, '')
+  return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'))
+}
+
+async function openRegistry(tallies: Map<string, Map<number, Tally>>, gauges: Gauge[]) {
+  const { Counter, collectDefaultMetrics, Gauge: PromGauge, Registry } = await import('prom-client')
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const labelNames = ['route', 'status'] as const
+  const counters = [
+    { name: 'turnpike_requests_total', help: 'Requests answered', of: (tally: Tally) => tally.requests },
+    {
+      name: 'turnpike_request_seconds_total',
+      help: 'Time from the request to its answer',
+      of: (tally: Tally) => tally.seconds,
+    },
+  ]
+  for (const { name, help, of } of counters) {
+    new Counter({
+      name,
+      help,
+      labelNames,
+      registers: [registry],
+      collect() {
+        this.reset()
+        for (const [route, byStatus] of tallies) {
+          for (const [status, tally] of byStatus) this.inc({ route, status }, of(tally))
+        }
+      },
+    })
+  }
+  for (const { name, help, read } of gauges) {
+    new PromGauge({
+      name,
+      help,
+      registers: [registry],
+      async collect() {
+        this.set(await read())
+      },
+    })
+  }
+  return { contentType: registry.contentType, metrics: () => registry.metrics() }
+}
