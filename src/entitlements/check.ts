@@ -1,10 +1,9 @@
 import type pg from 'pg'
-import { coalesce } from '../db/batch.ts'
-import { isConnectionLoss, type Pool, unavailable } from '../db/pool.ts'
+import type { Pool } from '../db/pool.ts'
 import { pipeline } from '../db/raw.ts'
 import { must } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Refusal, refuse } from '../kernel/errors.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { AppScope } from '../tenancy/index.ts'
 import { accessWithoutCustomer, decideAccess } from './access.ts'
 import type { Catalogues } from './catalogue.ts'
@@ -12,6 +11,7 @@ import { type Holder, type Inquiry, loadState } from './load-state.ts'
 import { stateOf } from './state.ts'
 import { selectMoment } from './state-store.ts'
 import type { AccessDecision, FeatureType } from './types.ts'
+import { verb } from './verb.ts'
 
 /** One `/entitled`, checked at the edge. */
 export interface AccessQuery {
@@ -40,25 +40,15 @@ export interface CheckOptions {
  * Throws `customer_deleted`, `feature_not_found`, and `billing_unavailable` when it can't decide.
  */
 export function createCheck(options: CheckOptions): (query: AccessQuery) => Promise<AccessAnswer> {
-  const one = coalesce<AccessQuery, AccessAnswer | Refusal>({
+  return verb<AccessQuery, AccessAnswer>({
     run: (queries) => options.pool.connected((client) => checkBatch(options, client, queries)),
     lanes: 2,
     itemsMax: 256,
     waitingMax: 20_000,
     waitMsMax: 2000,
     now: () => options.clock.now(),
-    splitOn: (error) => !(error instanceof Refusal) && !isConnectionLoss(error),
     overloaded: 'billing_unavailable',
   })
-  return async (query) => {
-    try {
-      const answer = await one(query)
-      if (answer instanceof Refusal) throw answer
-      return answer
-    } catch (error) {
-      throw unavailable(error, 'billing_unavailable')
-    }
-  }
 }
 
 async function checkBatch(

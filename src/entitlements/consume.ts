@@ -1,12 +1,12 @@
 import type pg from 'pg'
-import { coalesce } from '../db/batch.ts'
-import { isConnectionLoss, type Pool, sqlState, unavailable } from '../db/pool.ts'
+import { type Pool, sqlState } from '../db/pool.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Refusal, refuse } from '../kernel/errors.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
 import type { Directory } from '../tenancy/index.ts'
 import type { Catalogues } from './catalogue.ts'
 import { attempt, attemptLocked } from './consume-attempt.ts'
 import { Changed, type ConsumeAnswer, type ConsumeCommand } from './slot.ts'
+import { verb } from './verb.ts'
 
 export interface ConsumeOptions {
   /** Pipelined connections with the ledger's settings; each lane uses one at a time. */
@@ -26,7 +26,7 @@ const lockedAttemptsMax = 3
  * Throws `operation_conflict`, `customer_deleted`, `feature_not_found`, and `billing_unavailable` when it can't decide.
  */
 export function createConsume(options: ConsumeOptions): (command: ConsumeCommand) => Promise<ConsumeAnswer> {
-  const one = coalesce<ConsumeCommand, ConsumeAnswer | Refusal>({
+  return verb<ConsumeCommand, ConsumeAnswer>({
     run: (commands) => options.pool.connected((client) => consumeBatch(options, client, commands)),
     // Two lanes measured better than one or four on two cores.
     lanes: 2,
@@ -36,18 +36,8 @@ export function createConsume(options: ConsumeOptions): (command: ConsumeCommand
     waitingPerKeyMax: 1000,
     waitMsMax: 2000,
     now: () => options.clock.now(),
-    splitOn: (error) => !(error instanceof Refusal) && !isConnectionLoss(error),
     overloaded: 'billing_unavailable',
   })
-  return async (command) => {
-    try {
-      const answer = await one(command)
-      if (answer instanceof Refusal) throw answer
-      return answer
-    } catch (error) {
-      throw unavailable(error, 'billing_unavailable')
-    }
-  }
 }
 
 /**

@@ -1,7 +1,7 @@
 export { attachProduct } from './attach-product.ts'
 export type { Balance, BalanceGrant } from './balance.ts'
 export { type BalanceQuery, type BalanceServices, createBalances } from './balances.ts'
-export { Catalogues } from './catalogue.ts'
+export { type Catalogue, Catalogues } from './catalogue.ts'
 export { type AccessAnswer, type AccessQuery, createCheck } from './check.ts'
 export { createConsume } from './consume.ts'
 export { costText } from './credit-costs.ts'
@@ -33,7 +33,6 @@ export {
   updateProduct,
 } from './products.ts'
 export type { ConsumeAnswer, ConsumeCommand } from './slot.ts'
-export { createStanding, createVersions, type Versions } from './standing.ts'
-export type { Standing } from './state.ts'
+export { createStanding, createVersions, type Versions, type WholeStanding, type Whose } from './standing.ts'
 export { ledgerSettings } from './state-store.ts'
 export { activeFeatures } from './view.ts'

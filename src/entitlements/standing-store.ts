@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { int4s, texts, uuids } from '../db/binary-array.ts'
+import { int4s, texts } from '../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../db/raw.ts'
 import { grantColumns } from './grant-row.ts'
 
@@ -7,10 +7,10 @@ import { grantColumns } from './grant-row.ts'
 const statementMs = `(select floor(extract(epoch from statement_timestamp()) * 1000)::bigint)`
 
 const readVersions: Statement = {
-  name: 'entitlements_read_versions',
+  name: 'entitlements_versions',
   text: `
     select q.n, c.customer_id, ${statementMs}, k.version, a.versions
-    from unnest($1::int[], $2::text[]) with ordinality as q(scope_id, distinct_id, n)
+    from unnest($1::int[], $2::int[], $3::text[]) as q(n, scope_id, distinct_id)
     left join lateral (
       select customer_id
       from customer_alias
@@ -33,36 +33,57 @@ const readVersions: Statement = {
     ) a on true`,
 }
 
-/** Per id: n, customer, clock, the record's version, the sum of its accounts' versions. Two index look-ups, no grants. */
-export function selectVersions(
-  client: pg.ClientBase,
-  ids: { scopeId: number; distinctId: string }[],
-): Promise<RawRow[]> {
-  return raw(client, readVersions, [int4s(ids.map((id) => id.scopeId)), texts(ids.map((id) => id.distinctId))])
+/** A distinct id, or a customer's record. */
+export interface StandingId {
+  scopeId: number
+  distinctId: string | null
+  customerId: string | null
+}
+
+/** Per id: n, customer, clock, the record's version, the sum of its accounts' versions. Three index look-ups, no grants. */
+export function selectVersions(client: pg.ClientBase, ids: StandingId[]): Promise<RawRow[]> {
+  return raw(client, readVersions, [
+    int4s(ids.map((_, n) => n)),
+    int4s(ids.map((id) => id.scopeId)),
+    texts(ids.map((id) => id.distinctId)),
+  ])
 }
 
 const readStandings: Statement = {
-  name: 'entitlements_read_standings',
+  name: 'entitlements_standings',
   text: `
-    select q.n, ${statementMs}, a.id, a.feature_id, a.used_total, a.last_at_ms, a.version, ${grantColumns}
-    from unnest($1::int[], $2::uuid[]) with ordinality as q(scope_id, customer_id, n)
+    select q.n, k.id, ${statementMs}, k.version, a.id, a.feature_id, a.used_total, a.last_at_ms, a.version, ${grantColumns}
+    from unnest($1::int[], $2::int[], $3::text[], $4::text[]) as q(n, scope_id, distinct_id, customer_id)
+    left join lateral (
+      select customer_id
+      from customer_alias
+      where scope_id = q.scope_id
+        and distinct_id = q.distinct_id
+      limit 1
+    ) c on true
+    left join lateral (
+      select id, version
+      from customer
+      where scope_id = q.scope_id
+        and id = coalesce(c.customer_id, q.customer_id::uuid)
+      limit 1
+    ) k on true
     left join lateral (
       select id, feature_id, used_total, last_at_ms, version
       from account
       where scope_id = q.scope_id
-        and customer_id = q.customer_id
+        and customer_id = k.id
       offset 0
     ) a on true
     left join ledger_grant g on g.account_id = a.id and not g.settled`,
 }
 
-/** One row per (customer, account, grant): n, clock, account columns, grant columns. */
-export function selectStandings(
-  client: pg.ClientBase,
-  customers: { scopeId: number; customerId: string }[],
-): Promise<RawRow[]> {
+/** One row per (id, account, grant): n, customer, clock, the record's version, account columns, grant columns. */
+export function selectStandings(client: pg.ClientBase, ids: StandingId[]): Promise<RawRow[]> {
   return raw(client, readStandings, [
-    int4s(customers.map((customer) => customer.scopeId)),
-    uuids(customers.map((customer) => customer.customerId)),
+    int4s(ids.map((_, n) => n)),
+    int4s(ids.map((id) => id.scopeId)),
+    texts(ids.map((id) => id.distinctId)),
+    texts(ids.map((id) => id.customerId)),
   ])
 }

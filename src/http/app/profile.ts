@@ -3,7 +3,14 @@ import type { FastifyInstance } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import type { Static } from 'typebox'
 import Type from 'typebox'
-import { activeFeatures, type Catalogues, type Standing, type Versions } from '../../entitlements/index.ts'
+import {
+  activeFeatures,
+  type Catalogue,
+  type Catalogues,
+  type Versions,
+  type WholeStanding,
+  type Whose,
+} from '../../entitlements/index.ts'
 import { must } from '../../kernel/assert.ts'
 import { profileTagsMax } from '../../kernel/limits.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
@@ -43,7 +50,7 @@ const profileFields = {
 
 export interface ProfileOptions {
   versions: (query: { scope: Scope; distinctId: string }) => Promise<Versions>
-  standing: (query: { scope: Scope; customerId: string }) => Promise<Standing>
+  standing: (query: Whose) => Promise<WholeStanding>
   catalogues: Catalogues
   marks: Marks
   names: WireNames
@@ -84,21 +91,20 @@ export function profile(server: FastifyInstance, options: ProfileOptions): void 
     },
     handler: async (request, reply) => {
       const scope = must(request.app, 'the route is authenticated')
+      const catalogue = catalogues.current(scope) ?? (await catalogues.load(scope))
       const ifNoneMatch = request.headers['if-none-match']
-      const catalogue = await catalogues.get(scope)
-      const known = await versions({ scope, distinctId: request.body.distinct_id })
-      const vector = `${catalogue.revision}.${known.vector}`
-      const key = `${scope.appId} ${scope.environment} ${known.customerId}`
+      const query = { scope, distinctId: request.body.distinct_id }
 
-      let current = tags.get(key)
+      // A tag is worth the cheap question first; without one the whole is needed anyway.
+      const known = ifNoneMatch === undefined ? undefined : knownTag(await versions(query), scope, catalogue)
+      let tag = known?.tag
       let bytes: Buffer | undefined
-      if (!current || current.vector !== vector || known.now >= current.validUntil) {
-        const found =
-          known.customerId === undefined ? nobody(known) : await standing({ scope, customerId: known.customerId })
-        const { features, validUntil } = activeFeatures(catalogue, scope.platform, found)
+      if (tag === undefined || matchingTag(ifNoneMatch, tag) === undefined) {
+        const whole = await standing(query)
+        const { features, validUntil } = activeFeatures(catalogue, scope.platform, whole)
         bytes = assemble(options, features)
-        current = { tag: tagOf(bytes), vector, validUntil: validUntil ?? Number.POSITIVE_INFINITY }
-        if (known.customerId !== undefined) tags.set(key, current)
+        tag = tagOf(bytes)
+        remember(whole, scope, catalogue, { tag, validUntil: validUntil ?? Number.POSITIVE_INFINITY })
       }
 
       marks.appConnected(scope)
@@ -106,24 +112,30 @@ export function profile(server: FastifyInstance, options: ProfileOptions): void 
         .header(names.appIdHeader, scope.appId)
         .header(names.appEnvironmentHeader, scope.environment)
         .header('cache-control', 'private, no-cache')
-      const sent = matchingTag(ifNoneMatch, current.tag)
+      const sent = matchingTag(ifNoneMatch, tag)
       if (sent !== undefined) return reply.code(304).header('etag', sent).send()
-      if (!bytes) bytes = await currentBytes(options, scope, known)
-      return reply.header('etag', tagOf(bytes)).header('content-type', 'application/json; charset=utf-8').send(bytes)
+      return reply.header('etag', tag).header('content-type', 'application/json; charset=utf-8').send(bytes)
     },
   })
+
+  /** The tag of the last profile, if nothing was written since and time has not changed it. */
+  function knownTag(now: Versions, scope: AppScope, catalogue: Catalogue): KnownTag | undefined {
+    const known = tags.get(keyOf(scope, now))
+    const holds = known !== undefined && known.vector === vectorOf(catalogue, now) && now.now < known.validUntil
+    return holds ? known : undefined
+  }
+
+  function remember(whole: WholeStanding, scope: AppScope, catalogue: Catalogue, tag: Omit<KnownTag, 'vector'>): void {
+    if (whole.customerId !== undefined) tags.set(keyOf(scope, whole), { ...tag, vector: vectorOf(catalogue, whole) })
+  }
 }
 
-/** The tag was known but the caller has another one: the body is made afresh, as it is now. */
-async function currentBytes(options: ProfileOptions, scope: AppScope, known: Versions): Promise<Buffer> {
-  const { catalogues, standing } = options
-  const customerId = must(known.customerId, 'tags are kept of customers only')
-  const found = await standing({ scope, customerId })
-  return assemble(options, activeFeatures(await catalogues.get(scope), scope.platform, found).features)
+function keyOf({ appId, environment }: AppScope, { customerId }: Versions): string {
+  return `${appId} ${environment} ${customerId}`
 }
 
-function nobody({ now }: Versions): Standing {
-  return { now, accounts: new Map() }
+function vectorOf({ revision }: Catalogue, { vector }: Versions): string {
+  return `${revision}.${vector}`
 }
 
 /** Keys in fixed order, no clock, no request id: equal content has equal bytes. */
