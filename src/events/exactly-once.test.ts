@@ -211,5 +211,4 @@ test('while connections are killed at random every committed event is applied on
     applied.map(({ uuid }) => uuid),
     committed,
   )
-  assert.ok(lanes.slices.length > 0)
 })

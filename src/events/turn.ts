@@ -1,6 +1,13 @@
 import { isRetryable } from '../db/pool.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { laneBackoffMsMax, laneLeaseMs, laneUnsafeWaitMsMax, staleTurnsMax } from '../kernel/limits.ts'
+import {
+  laneBackoffMsMax,
+  laneLeaseMs,
+  laneUnsafeWaitMsMax,
+  smallSliceEvents,
+  smallSliceEveryMs,
+  staleTurnsMax,
+} from '../kernel/limits.ts'
 import { acquireLane, type HeldLane } from './lane-store.ts'
 import { applySlice, type SliceCounts, type SliceWork } from './slice.ts'
 import { type EventOutcome, type Log, StaleSlice, type Stream } from './types.ts'
@@ -81,8 +88,11 @@ async function tryTurn<State, Decision extends { outcomes: EventOutcome[] }>(
     if (result.kind === 'applied') {
       held.cursors[stream] = result.cursor
       Object.assign(lane, { heldUntil: startedAt + laneLeaseMs, failures: 0, stale: 0, unsafe: 0 })
-      report(options, result, { scopeId: lane.id, stream, ms: clock.now() - startedAt })
-      return { kind: 'at_once' }
+      const ms = clock.now() - startedAt
+      report(options, result, { scopeId: lane.id, stream, ms })
+      return result.read < smallSliceEvents
+        ? { kind: 'later', ms: Math.max(smallSliceEveryMs - ms, 0) }
+        : { kind: 'at_once' }
     }
     if (result.kind === 'lost') {
       lane.held = null

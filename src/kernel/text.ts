@@ -42,5 +42,6 @@ const reserved = new Set(['anonymous', 'guest', 'undefined', 'null'])
 
 /** The placeholder values no customer may be named by, whatever their case or surrounding white space. */
 export function isReservedDistinctId(text: string): boolean {
-  return text.length < 64 && reserved.has(text.trim().toLowerCase())
+  const trimmed = text.trim()
+  return trimmed.length <= 9 && reserved.has(trimmed.toLowerCase())
 }
