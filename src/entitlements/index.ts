@@ -1,12 +1,6 @@
-export { attachProduct } from './attach-product.ts'
-export type { Balance, BalanceGrant } from './balance.ts'
-export { type BalanceQuery, type BalanceServices, createBalances } from './balances.ts'
-export { type Catalogue, Catalogues } from './catalogue.ts'
-export { type AccessAnswer, type AccessQuery, createCheck } from './check.ts'
-export { createConsume } from './consume.ts'
-export { costText } from './credit-costs.ts'
-export { decimalText } from './decimals.ts'
-export { type LedgerEntry, listEntries } from './entries.ts'
+export { type Catalogue, Catalogues } from './catalogue/catalogue.ts'
+export { costText } from './catalogue/credit-costs.ts'
+export { decimalText } from './catalogue/decimals.ts'
 export {
   archiveFeature,
   createFeature,
@@ -17,11 +11,8 @@ export {
   publishedFeatures,
   publishFeature,
   updateFeature,
-} from './features.ts'
-export { intervals } from './grant-terms.ts'
-export { type GrantRecord, grantUnits, listGrants } from './grants.ts'
-export { mergeAccounts } from './merge-accounts.ts'
-export { ensureEntryPartitions } from './partitions.ts'
+} from './catalogue/features.ts'
+export { intervals } from './catalogue/grant-terms.ts'
 export {
   archiveProduct,
   createProduct,
@@ -31,8 +22,17 @@ export {
   type ProductRecord,
   type StoreLink,
   updateProduct,
-} from './products.ts'
-export type { ConsumeAnswer, ConsumeCommand } from './slot.ts'
-export { createStanding, createVersions, type Versions, type WholeStanding, type Whose } from './standing.ts'
-export { ledgerSettings } from './state-store.ts'
-export { activeFeatures } from './view.ts'
+} from './catalogue/products.ts'
+export type { Balance, BalanceGrant } from './engine/balance.ts'
+export { activeFeatures } from './engine/view.ts'
+export { attachProduct } from './ledger/attach-product.ts'
+export { type BalanceQuery, type BalanceServices, createBalances } from './ledger/balances.ts'
+export { type AccessAnswer, type AccessQuery, createCheck } from './ledger/check.ts'
+export { createConsume } from './ledger/consume.ts'
+export { type LedgerEntry, listEntries } from './ledger/entries.ts'
+export { type GrantRecord, grantUnits, listGrants } from './ledger/grants.ts'
+export { mergeAccounts } from './ledger/merge-accounts.ts'
+export { ensureEntryPartitions } from './ledger/partitions.ts'
+export type { ConsumeAnswer, ConsumeCommand } from './ledger/slot.ts'
+export { createStanding, createVersions, type Versions, type WholeStanding, type Whose } from './ledger/standing.ts'
+export { ledgerSettings } from './ledger/state-store.ts'

@@ -187,7 +187,7 @@ test('the cursor loses and repeats nothing under writers that commit late, out o
 })
 
 test('while connections are killed at random every committed event is applied once', async () => {
-  await using lanes = runTally(url)
+  await using _ = runTally(url)
   const committed: string[] = []
   const killing = (async () => {
     for (let n = 0; n < 25; n++) {

@@ -1,0 +1,158 @@
+import type { Sql, Tx } from '../../db/pool.ts'
+import type { Page } from '../../kernel/page.ts'
+import type { Scope } from '../../tenancy/index.ts'
+import type { GrantTemplate, ProductRecord, ProductStatus, ProductType, StoreLink } from './products.ts'
+
+const columns = 'scope_id, id, key, name, type, grants, status, created_at, updated_at'
+
+interface ProductRow {
+  scope_id: number
+  id: string
+  key: string
+  name: string
+  type: ProductType
+  /** As written here. */
+  grants: GrantTemplate[]
+  status: ProductStatus
+  created_at: Date
+  updated_at: Date
+}
+
+function productOf(row: ProductRow): ProductRecord {
+  return {
+    scopeId: row.scope_id,
+    publicId: row.id,
+    key: row.key,
+    name: row.name,
+    type: row.type,
+    grants: row.grants,
+    stores: [],
+    status: row.status,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  }
+}
+
+/** Empty when the key is taken. */
+export async function insertProduct(
+  tx: Tx,
+  scope: Scope,
+  product: Pick<ProductRecord, 'publicId' | 'key' | 'name' | 'type' | 'grants'>,
+): Promise<ProductRecord[]> {
+  const rows = await tx.query<ProductRow>(
+    `insert into product (scope_id, id, key, name, type, grants, status)
+     values ($1, $2, $3, $4, $5, $6::jsonb, 'active')
+     on conflict (scope_id, key) do nothing
+     returning ${columns}`,
+    [scope.scopeId, product.publicId, product.key, product.name, product.type, JSON.stringify(product.grants)],
+  )
+  return rows.map(productOf)
+}
+
+export async function updateProductRow(
+  tx: Tx,
+  scope: Scope,
+  { publicId, name, grants, status }: Pick<ProductRecord, 'publicId' | 'name' | 'grants' | 'status'>,
+): Promise<ProductRecord[]> {
+  const rows = await tx.query<ProductRow>(
+    `update product
+     set name = $3, grants = $4::jsonb, status = $5, version = version + 1, updated_at = clock_timestamp()
+     where scope_id = $1
+       and id = $2
+     returning ${columns}`,
+    [scope.scopeId, publicId, name, JSON.stringify(grants), status],
+  )
+  return rows.map(productOf)
+}
+
+export async function selectProducts(sql: Sql, scope: Scope, { limit, after }: Page): Promise<ProductRecord[]> {
+  const rows = await sql.query<ProductRow>(
+    `select ${columns}
+     from product
+     where scope_id = $1
+       and ($2::text is null or (created_at, id) < (select created_at, id from product where scope_id = $1 and id = $2))
+     order by created_at desc, id desc
+     limit $3`,
+    [scope.scopeId, after, limit],
+  )
+  return rows.map(productOf)
+}
+
+/** By id or by key, in any of the scopes; `lock` holds them until the transaction ends. */
+export async function selectProductsNamed(
+  sql: Sql,
+  scopes: Scope[],
+  name: string,
+  { lock }: { lock: boolean },
+): Promise<ProductRecord[]> {
+  const rows = await sql.query<ProductRow>(
+    `select ${columns}
+     from product
+     where scope_id = any($1::int[])
+       and (id = $2 or key = $2)
+     ${lock ? 'for update' : ''}`,
+    [scopes.map((scope) => scope.scopeId), name],
+  )
+  return rows.map(productOf)
+}
+
+interface LinkRow {
+  product_id: string
+  store: StoreLink['store']
+  store_product_id: string
+  base_plan_id: string | null
+  purchase_option_id: string | null
+  offer_id: string | null
+  consumable: boolean
+}
+
+function linkOf(row: LinkRow): StoreLink {
+  return {
+    store: row.store,
+    productId: row.store_product_id,
+    basePlanId: row.base_plan_id,
+    purchaseOptionId: row.purchase_option_id,
+    offerId: row.offer_id,
+    consumable: row.consumable,
+  }
+}
+
+/** By the id of the Product that they lead to. */
+export async function selectLinks(sql: Sql, productIds: string[]): Promise<Map<string, StoreLink[]>> {
+  const rows = await sql.query<LinkRow>(
+    `select product_id, store, store_product_id, base_plan_id, purchase_option_id, offer_id, consumable
+     from store_link
+     where product_id = any($1::text[])
+     order by store, store_product_id, base_plan_id nulls first, purchase_option_id nulls first, offer_id nulls first`,
+    [productIds],
+  )
+  const links = new Map<string, StoreLink[]>()
+  for (const row of rows) links.set(row.product_id, [...(links.get(row.product_id) ?? []), linkOf(row)])
+  return links
+}
+
+export async function deleteLinks(tx: Tx, productId: string): Promise<void> {
+  await tx.query(`delete from store_link where product_id = $1`, [productId])
+}
+
+/** False when the link leads to a Product already. */
+export async function insertLink(tx: Tx, scope: Scope, owner: string, link: StoreLink): Promise<boolean> {
+  const rows = await tx.query(
+    `insert into store_link
+       (scope_id, store, store_product_id, base_plan_id, purchase_option_id, offer_id, consumable, product_id)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)
+     on conflict (scope_id, store, store_product_id, base_plan_id, purchase_option_id, offer_id) do nothing
+     returning 1`,
+    [
+      scope.scopeId,
+      link.store,
+      link.productId,
+      link.basePlanId,
+      link.purchaseOptionId,
+      link.offerId,
+      link.consumable,
+      owner,
+    ],
+  )
+  return rows.length === 1
+}

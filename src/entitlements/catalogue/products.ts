@@ -1,0 +1,193 @@
+import type { Sql, Tx } from '../../db/pool.ts'
+import { must } from '../../kernel/assert.ts'
+import { refuse } from '../../kernel/errors.ts'
+import { newId } from '../../kernel/ids.ts'
+import type { Page } from '../../kernel/page.ts'
+import type { Scope } from '../../tenancy/index.ts'
+import { type Edit, type FeatureRecord, publishedFeatures, theOne } from './features.ts'
+import { type GrantTerms, type Interval, storedTerms } from './grant-terms.ts'
+import {
+  deleteLinks,
+  insertLink,
+  insertProduct,
+  selectLinks,
+  selectProducts,
+  selectProductsNamed,
+  updateProductRow,
+} from './product-store.ts'
+
+export type ProductType = 'subscription' | 'one_time'
+export type ProductStatus = 'active' | 'archived'
+
+/** What a Product gives of one Feature. This very JSON is stored; a grant copies its terms when it is made. */
+export interface GrantTemplate {
+  /** Key of a published Feature. */
+  feature: string
+  /** 0 to 2^53 − 1 in units of the Feature; null for a boolean one and with `unlimited`. */
+  allowance: number | null
+  unlimited: boolean
+  interval: Interval | null
+  /** For each registered entity of the customer instead of all together. */
+  entity_scoped: boolean
+  rollover: { max: number | null; periods: number | null } | null
+}
+
+/** A store product that leads to the Product. */
+export interface StoreLink {
+  store: 'appstore' | 'playstore'
+  productId: string
+  basePlanId: string | null
+  purchaseOptionId: string | null
+  offerId: string | null
+  /** Play only: it may be consumed and bought again. */
+  consumable: boolean
+}
+
+export interface ProductRecord {
+  scopeId: number
+  publicId: string
+  key: string
+  name: string
+  type: ProductType
+  grants: GrantTemplate[]
+  stores: StoreLink[]
+  status: ProductStatus
+  createdAt: Date
+  updatedAt: Date
+}
+
+export type NewProduct = Pick<ProductRecord, 'key' | 'name' | 'type' | 'grants' | 'stores'>
+
+/**
+ * The caller announces it with `touchCatalogue`. Throws `conflict` for a taken key or store link, `invalid_request` and
+ * `feature_not_found` for the grants.
+ */
+export async function createProduct(tx: Tx, scope: Scope, product: NewProduct): Promise<ProductRecord> {
+  const { key, name, type, grants, stores } = product
+  await checkTemplates(tx, scope, grants)
+  const [created] = await insertProduct(tx, scope, { publicId: newId('prod'), key, name, type, grants })
+  if (!created) throw refuse('conflict', { param: 'key', message: `There is a Product with the key ${key} already.` })
+  await link(tx, scope, created.publicId, stores)
+  return withLinks(tx, created)
+}
+
+export async function listProducts(sql: Sql, scope: Scope, page: Page): Promise<ProductRecord[]> {
+  return withAllLinks(sql, await selectProducts(sql, scope, page))
+}
+
+/**
+ * By id or key, in whichever of the scopes it lies. Throws `not_found`, or `invalid_request` for a key in several. `param`
+ * is how the caller named it, when not by the path.
+ */
+export async function getProduct(sql: Sql, scopes: Scope[], idOrKey: string, param?: string): Promise<ProductRecord> {
+  return withLinks(sql, theOne(await selectProductsNamed(sql, scopes, idOrKey, { lock: false }), idOrKey, param))
+}
+
+export interface ProductChanges {
+  name?: string | undefined
+  grants?: GrantTemplate[] | undefined
+  stores?: StoreLink[] | undefined
+}
+
+/** Changes what is named; lists are replaced whole. Grants made before keep their terms. Throws as the verbs above do. */
+export async function updateProduct(
+  tx: Tx,
+  scopes: Scope[],
+  idOrKey: string,
+  { name, grants, stores }: ProductChanges,
+): Promise<Edit<ProductRecord>> {
+  return edit(tx, scopes, idOrKey, async (before, scope) => {
+    if (grants !== undefined) await checkTemplates(tx, scope, grants)
+    if (stores !== undefined) {
+      await deleteLinks(tx, before.publicId)
+      await link(tx, scope, before.publicId, stores)
+    }
+    return { ...before, name: name ?? before.name, grants: grants ?? before.grants }
+  })
+}
+
+/** It can't be attached by hand any more. Its store links stay: what was bought is still owed. Throws as `getProduct` does. */
+export async function archiveProduct(tx: Tx, scopes: Scope[], idOrKey: string): Promise<Edit<ProductRecord>> {
+  return edit(tx, scopes, idOrKey, async (before) => ({ ...before, status: 'archived' }))
+}
+
+/** The terms of a template, as exact units. */
+export function termsOf({ allowance, unlimited, interval, rollover }: GrantTemplate): GrantTerms {
+  return {
+    allowance: allowance === null ? null : BigInt(allowance),
+    unlimited,
+    interval,
+    rollover: rollover && {
+      max: rollover.max === null ? null : BigInt(rollover.max),
+      periods: rollover.periods,
+    },
+  }
+}
+
+async function edit(
+  tx: Tx,
+  scopes: Scope[],
+  idOrKey: string,
+  decide: (before: ProductRecord, scope: Scope) => Promise<ProductRecord>,
+): Promise<Edit<ProductRecord>> {
+  const found = await selectProductsNamed(tx, scopes, idOrKey, { lock: true })
+  const before = await withLinks(tx, theOne(found, idOrKey))
+  const scope = must(
+    scopes.find(({ scopeId }) => scopeId === before.scopeId),
+    'it was looked for in these scopes',
+  )
+  const [after] = await updateProductRow(tx, scope, await decide(before, scope))
+  return { before, after: await withLinks(tx, must(after, 'the row is locked')), scope }
+}
+
+/** The Feature of each template is published and fits its terms; one template per Feature, or one and one per entity. */
+async function checkTemplates(sql: Sql, scope: Scope, templates: GrantTemplate[]): Promise<FeatureRecord[]> {
+  const pathOf = (i: number) => `grants.${i}.feature`
+  const features = await publishedFeatures(
+    sql,
+    scope,
+    templates.map((template) => template.feature),
+    pathOf,
+  )
+  for (const [i, template] of templates.entries()) {
+    storedTerms(must(features[i], 'a Feature for each'), termsOf(template), `grants.${i}.`)
+    const first = templates.findIndex(
+      (other) => other.feature === template.feature && other.entity_scoped === template.entity_scoped,
+    )
+    if (first < i) {
+      throw refuse('invalid_request', { param: pathOf(i), message: `${pathOf(i)} names a Feature a second time` })
+    }
+  }
+  return features
+}
+
+async function link(tx: Tx, scope: Scope, productId: string, links: StoreLink[]): Promise<void> {
+  for (const [i, each] of links.entries()) {
+    const path = `stores.${i}`
+    if (each.store === 'appstore' && (each.basePlanId ?? each.purchaseOptionId ?? each.offerId) !== null) {
+      throw refuse('invalid_request', { param: path, message: `${path}: an App Store link has a product_id only` })
+    }
+    if (each.store === 'appstore' && each.consumable) {
+      throw refuse('invalid_request', { param: path, message: `${path}: consumable is for Google Play links only` })
+    }
+    if (!(await insertLink(tx, scope, productId, each))) {
+      throw refuse('conflict', { param: path, message: `${words(each)} leads to a Product already.` })
+    }
+  }
+}
+
+function words({ store, productId, basePlanId, purchaseOptionId, offerId }: StoreLink): string {
+  return [store, productId, basePlanId, purchaseOptionId, offerId].filter((part) => part !== null).join(' / ')
+}
+
+async function withLinks(sql: Sql, product: ProductRecord): Promise<ProductRecord> {
+  return must((await withAllLinks(sql, [product]))[0], 'one for one')
+}
+
+async function withAllLinks(sql: Sql, products: ProductRecord[]): Promise<ProductRecord[]> {
+  const links = await selectLinks(
+    sql,
+    products.map((product) => product.publicId),
+  )
+  return products.map((product) => ({ ...product, stores: links.get(product.publicId) ?? [] }))
+}

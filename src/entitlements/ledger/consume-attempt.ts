@@ -1,0 +1,200 @@
+import type pg from 'pg'
+import { pipeline } from '../../db/raw.ts'
+import { must } from '../../kernel/assert.ts'
+import { type Refusal, refuse } from '../../kernel/errors.ts'
+import type { Catalogues } from '../catalogue/catalogue.ts'
+import { BatchWrite } from './batch-write.ts'
+import { decideAll } from './consume-decide.ts'
+import { type Inquiry, loadState } from './load-state.ts'
+import { answerKnown, repeated } from './saved-answer.ts'
+import { Changed, type ConsumeAnswer, type ConsumeCommand, type Decidable, type Slot } from './slot.ts'
+import { selectMoment } from './state-store.ts'
+import { insertAccounts, lockAccounts, selectOperations } from './usage-store.ts'
+import { writeEntities, writeRefills, writeRollover, writeUsage } from './usage-write-store.ts'
+
+export interface AttemptOptions {
+  catalogues: Catalogues
+  tombstoneKey: Buffer
+}
+
+type Answers = (ConsumeAnswer | Refusal)[]
+
+/** Load, decide, write, in two round trips. The write is refused by its version guard if anything moved since the load. */
+export async function attempt(
+  options: AttemptOptions,
+  client: pg.PoolClient,
+  commands: ConsumeCommand[],
+): Promise<Answers> {
+  const loaded = await load(options, client, commands)
+  const batch = new BatchWrite()
+  await decideAll(client, loaded.pending, loaded.now, batch)
+  await save(client, batch)
+  return answersOf(loaded)
+}
+
+/**
+ * The same under locks, taken in id order. Accounts that somebody else holds at the moment wait in a transaction of their
+ * own, so that one held customer stalls nobody else's commands.
+ */
+export async function attemptLocked(
+  options: AttemptOptions,
+  client: pg.PoolClient,
+  commands: ConsumeCommand[],
+): Promise<Answers> {
+  const answers = new Map<ConsumeCommand, ConsumeAnswer | Refusal>()
+  const held = await underLocks(options, client, commands, { wait: false, answers })
+  for (const command of held) {
+    try {
+      await underLocks(options, client, [command], { wait: true, answers })
+    } catch (error) {
+      if (held.length === 1 && commands.length === 1) throw error
+      answers.set(command, refuse('billing_unavailable', { retryAfterS: 1, cause: error }))
+    }
+  }
+  return commands.map((command) => must(answers.get(command), 'every command was answered'))
+}
+
+/** How long a command waits for an account that somebody holds. */
+const lockWait = '1s'
+
+/** Gives back the commands whose accounts it could not lock. */
+async function underLocks(
+  options: AttemptOptions,
+  client: pg.PoolClient,
+  commands: ConsumeCommand[],
+  { wait, answers }: { wait: boolean; answers: Map<ConsumeCommand, ConsumeAnswer | Refusal> },
+): Promise<ConsumeCommand[]> {
+  const before = await load(options, client, commands)
+  await client.query('begin')
+  try {
+    if (wait) await client.query(`set local lock_timeout = '${lockWait}'`)
+    const ids = [...new Set(before.pending.flatMap(accountIds))].sort((a, b) => (a < b ? -1 : 1))
+    const locked = await lockAccounts(client, ids, wait)
+    const isLocked = (slot: Slot) => accountIds(slot).every((id) => locked.has(id))
+    const heldCommands = before.pending.filter((slot) => !isLocked(slot)).map((slot) => slot.command)
+    const free = commands.filter((command) => !heldCommands.includes(command))
+
+    // A later statement than the lock: what is read now can't move any more.
+    const loaded = await load(options, client, free)
+    if (!loaded.pending.every(isLocked)) throw new Changed('the accounts are others now')
+    const batch = new BatchWrite()
+    await decideAll(client, loaded.pending, loaded.now, batch)
+    await write(client, batch)
+    await client.query('commit')
+    for (const [i, answer] of answersOf(loaded).entries()) answers.set(must(free[i], 'one for each'), answer)
+    return heldCommands
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
+}
+
+function accountIds({ holder }: Slot): bigint[] {
+  return [...holder.accounts.values()].map((account) => account.id)
+}
+
+interface Loaded {
+  /** Database clock. */
+  now: number
+  slots: Slot[]
+  /** Those that need a decision, each operation once. */
+  pending: Decidable[]
+  /** Further commands with the operation id of a pending one. */
+  repeats: { slot: Slot; of: Slot }[]
+}
+
+/** State, saved operations and the moment, sent together. Answers everything that needs no decision. */
+async function load(options: AttemptOptions, client: pg.PoolClient, commands: ConsumeCommand[]): Promise<Loaded> {
+  const inquiries: Inquiry[] = []
+  for (const { scope, distinctId, entityId, featureKey } of commands) {
+    const catalogue = options.catalogues.current(scope) ?? (await options.catalogues.load(scope))
+    inquiries.push({ scope, distinctId, entityId, catalogue, feature: catalogue.published.get(featureKey) })
+  }
+  const scopeIds = [...new Set(commands.map((command) => command.scope.scopeId))]
+  const [{ holders }, saved, { now, revisions }] = await pipeline(client, () => [
+    loadState(client, inquiries, options.tombstoneKey),
+    selectOperations(
+      client,
+      commands.map(({ scope, operationId }) => ({ scopeId: scope.scopeId, operationId })),
+    ),
+    selectMoment(client, scopeIds),
+  ])
+  for (const { scope, catalogue } of inquiries) {
+    const revision = must(revisions[scopeIds.indexOf(scope.scopeId)], 'one for each scope')
+    if (revision > catalogue.revision) throw new Changed('the catalogue changed')
+  }
+  const slots = commands.map((command, i): Slot => {
+    const inquiry = must(inquiries[i], 'one for each')
+    return { command, inquiry, holder: must(holders[i], 'one for each'), answer: undefined }
+  })
+  await answerKnown(client, slots, saved)
+  const sorted = { now, slots, ...sortOut(slots) }
+  await createOwnAccounts(client, sorted.pending)
+  return sorted
+}
+
+function sortOut(slots: Slot[]): Pick<Loaded, 'pending' | 'repeats'> {
+  const first = new Map<string, Slot>()
+  const pending: Decidable[] = []
+  const repeats: Loaded['repeats'] = []
+  for (const slot of slots) {
+    if (slot.answer) continue
+    const key = `${slot.command.scope.scopeId} ${slot.command.operationId}`
+    const of = first.get(key)
+    if (of) {
+      repeats.push({ slot, of })
+    } else {
+      const { holder, inquiry } = slot
+      const decidable = Object.assign(slot, {
+        customerId: must(holder.customerId, 'unknown customers were answered'),
+        feature: must(inquiry.feature, 'unknown Features were answered'),
+      })
+      first.set(key, decidable)
+      pending.push(decidable)
+    }
+  }
+  return { pending, repeats }
+}
+
+/** A draw on a credit system alone still counts usage on the Feature's own account, which may not exist yet. */
+async function createOwnAccounts(client: pg.PoolClient, pending: Decidable[]): Promise<void> {
+  const missing = pending.filter(({ holder, feature }) => holder.accounts.size > 0 && !holder.accounts.has(feature.id))
+  if (missing.length === 0) return
+  await insertAccounts(
+    client,
+    missing.map(({ command, customerId, feature }) => {
+      return { scopeId: command.scope.scopeId, customerId, featureId: feature.id }
+    }),
+  )
+  throw new Changed('accounts were created')
+}
+
+function answersOf({ slots, repeats }: Loaded): Answers {
+  for (const { slot, of } of repeats) slot.answer = repeated(slot, of)
+  return slots.map((slot) => must(slot.answer, 'every command was answered'))
+}
+
+/** In a transaction of its own; when the one statement is enough, that is one. */
+async function save(client: pg.PoolClient, batch: BatchWrite): Promise<void> {
+  if (batch.operations.length === 0) return
+  if (batch.plain) return writeUsage(client, batch)
+  await client.query('begin')
+  try {
+    await write(client, batch)
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
+}
+
+/** Rollover grants get their numbers first. */
+async function write(client: pg.PoolClient, batch: BatchWrite): Promise<void> {
+  if (batch.operations.length === 0) return
+  for (const { from, period, grant } of batch.rollovers) {
+    batch.renumber(grant, await writeRollover(client, from, period, grant))
+  }
+  if (batch.refills.length > 0) await writeRefills(client, batch.refills)
+  if (batch.entities.length > 0) await writeEntities(client, batch.entities)
+  await writeUsage(client, batch)
+}

@@ -1,0 +1,240 @@
+import type { Pool, Tx } from '../../db/pool.ts'
+import { assert, must } from '../../kernel/assert.ts'
+import { refuse } from '../../kernel/errors.ts'
+import type { Page } from '../../kernel/page.ts'
+import type { Scope } from '../../tenancy/index.ts'
+import { type GrantTerms, type Interval, type StoredTerms, storedTerms } from '../catalogue/grant-terms.ts'
+import { settle } from '../engine/settle.ts'
+import type { Feature, FeatureType, Grant, GrantOrigin, Ms, Units } from '../types.ts'
+import { grantOf } from './grant-row.ts'
+import {
+  advanceAccounts,
+  type GrantInsert,
+  insertGrantEntries,
+  insertGrants,
+  type LockedAccount,
+  lockAccountsOf,
+  lockCustomers,
+  selectClock,
+  selectGrantsOf,
+  selectSurvivors,
+} from './grants-store.ts'
+import { insertAccounts } from './usage-store.ts'
+
+/** Where a grant comes from. One source makes at most one grant per Feature and entity, ever. */
+export interface GrantSource {
+  origin: GrantOrigin
+  /** Unique in the scope, such as `manual:…` or a store transaction. */
+  ref: string
+  /** 0 recurring, free or given; 1 purchased. */
+  rank: 0 | 1
+  productId: string | null
+}
+
+export interface NewGrant extends GrantTerms {
+  /** UUID of the customer record. A merged one stands for its survivor. */
+  customerId: string
+  feature: Pick<Feature, 'id' | 'key' | 'type' | 'scale'>
+  entityId: string | null
+  /** Null: at once. */
+  startsAt: Ms | null
+  /** Half-open; null is never. */
+  expiresAt: Ms | null
+  /** Null: refills as long as it lives. */
+  paidUntil?: Ms | null
+  source: GrantSource
+  note: string | null
+}
+
+export type GrantState = 'scheduled' | 'live' | 'drained' | 'expired' | 'revoked'
+
+/** A grant as the workspace sees it. `grant.remaining` is as of now: due resets are done. */
+export interface GrantRecord {
+  grant: Grant
+  customerId: string
+  feature: { key: string; type: FeatureType; scale: number }
+  productId: string | null
+  note: string | null
+  state: GrantState
+  /** Units that were spent before a revocation could take them back. */
+  uncollected: Units
+}
+
+/**
+ * Makes grants in the caller's transaction, one ledger entry for each, in order. The one way units come into being: by
+ * hand, through Products, purchases and journeys. Throws `invalid_request` for terms that do not fit, `not_found` for a
+ * customer that is not there, `service_unavailable` when merges keep moving it.
+ */
+export async function grantUnits(tx: Tx, scope: Scope, grants: NewGrant[]): Promise<GrantRecord[]> {
+  if (grants.length === 0) return []
+  const terms = grants.map((grant) => storedTerms(grant.feature, grant))
+  const owners = await holdOwners(tx, scope, [...new Set(grants.map((grant) => grant.customerId))])
+  const accounts = await openAccounts(tx, scope, grants, owners)
+  const now = await selectClock(tx)
+
+  const rows = grants.map((grant, i) => {
+    const account = accounts.get(accountKey(owners, grant))
+    return rowOf(grant, must(terms[i], 'terms for each'), must(account, 'the account was made and locked'), now)
+  })
+  const ids = await insertGrants(tx, scope, rows)
+  assert(ids.length === rows.length, 'every grant has its row')
+  await enter(tx, scope, [...accounts.values()], rows, ids)
+  return rows.map((row, i) => {
+    const grant = must(grants[i], 'a row for each')
+    return {
+      grant: { ...row, id: must(ids[i], 'an id for each') },
+      customerId: must(owners.get(grant.customerId), 'an owner for each'),
+      feature: grant.feature,
+      productId: row.productId,
+      note: row.note,
+      state: stateAt(row, grant.feature.type, row.createdAt),
+      uncollected: 0n,
+    }
+  })
+}
+
+/** Newest first, ended ones included. `after` is the number of a grant. */
+export async function listGrants(pool: Pool, scope: Scope, customerId: string, page: Page): Promise<GrantRecord[]> {
+  const rows = await pool.connected((client) => selectGrantsOf(client, scope, customerId, page))
+  return rows.map((row) => {
+    const [now, lastAt, key, type, scale, , productId, note, uncollected] = row
+    const at = Math.max(Number(now), Number(lastAt))
+    const feature = { key: key ?? '', type: type as FeatureType, scale: Number(scale) } // type: by the table's check
+    const grant = settledAlone(grantOf(row, 9), at)
+    return {
+      grant,
+      customerId,
+      feature,
+      productId: productId ?? null,
+      note: note ?? null,
+      state: stateAt(grant, feature.type, at),
+      uncollected: BigInt(uncollected ?? 0),
+    }
+  })
+}
+
+/** The survivor for each id, held. A merge that commits between the look and the lock makes us look again. */
+async function holdOwners(tx: Tx, scope: Scope, customerIds: string[]): Promise<Map<string, string>> {
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const found = await selectSurvivors(tx, scope, customerIds)
+    if (found.length < customerIds.length) throw refuse('not_found', { message: 'There is no such customer.' })
+    const survivors = [...new Set(found.map(({ survivor }) => survivor))]
+    const held = await lockCustomers(tx, scope, survivors)
+    if (held.length === survivors.length) return new Map(found.map(({ asked, survivor }) => [asked, survivor]))
+  }
+  throw refuse('service_unavailable')
+}
+
+/** The accounts of all (owner, Feature) pairs, made where missing, locked. */
+async function openAccounts(
+  tx: Tx,
+  scope: Scope,
+  grants: NewGrant[],
+  owners: Map<string, string>,
+): Promise<Map<string, LockedAccount>> {
+  const pairs = new Map(
+    grants.map((grant) => [
+      accountKey(owners, grant),
+      { customerId: must(owners.get(grant.customerId), 'an owner for each'), featureId: grant.feature.id },
+    ]),
+  )
+  await insertAccounts(
+    tx.client,
+    [...pairs.values()].map((pair) => ({ scopeId: scope.scopeId, ...pair })),
+  )
+  const locked = await lockAccountsOf(tx, scope, [...pairs.values()])
+  return new Map(locked.map((account) => [`${account.customer_id} ${account.feature_id}`, account]))
+}
+
+function accountKey(owners: Map<string, string>, { customerId, feature }: NewGrant): string {
+  return `${owners.get(customerId)} ${feature.id}`
+}
+
+function rowOf(grant: NewGrant, terms: StoredTerms, account: LockedAccount, now: Ms): GrantInsert {
+  const at = Math.max(now, Number(account.last_at_ms))
+  const { startsAt, expiresAt, source } = grant
+  const effectiveAt = startsAt ?? at
+  if (expiresAt !== null && expiresAt <= effectiveAt) {
+    throw refuse('invalid_request', { param: 'expires_at', message: 'expires_at must be after starts_at' })
+  }
+  return {
+    id: 0n,
+    accountId: account.id,
+    featureId: grant.feature.id,
+    entityId: grant.entityId,
+    origin: source.origin,
+    sourceRef: source.ref,
+    productId: source.productId,
+    note: grant.note,
+    rolledFrom: null,
+    rank: source.rank,
+    unlimited: terms.unlimited,
+    amount: terms.amount,
+    remaining: terms.amount,
+    effectiveAt,
+    expiresAt,
+    paidUntil: grant.paidUntil ?? null,
+    cycle: cycleOf(terms.interval, effectiveAt),
+    periodNo: 0n,
+    rollover: terms.rollover,
+    revokedAt: null,
+    createdAt: at,
+  }
+}
+
+function cycleOf(unit: Interval | null, anchor: Ms): Grant['cycle'] {
+  return unit && { unit, count: 1, anchor }
+}
+
+/** One version per account, one line per grant. */
+async function enter(
+  tx: Tx,
+  scope: Scope,
+  accounts: LockedAccount[],
+  rows: GrantInsert[],
+  ids: bigint[],
+): Promise<void> {
+  const lines = new Map<bigint, number>()
+  const lastAt = new Map<bigint, Ms>()
+  const entries = rows.map((row, i) => {
+    const line = lines.get(row.accountId) ?? 0
+    lines.set(row.accountId, line + 1)
+    lastAt.set(row.accountId, row.createdAt)
+    const account = accounts.find(({ id }) => id === row.accountId)
+    return {
+      at: row.createdAt,
+      accountId: row.accountId,
+      version: must(account, 'grants of these accounts').version + 1n,
+      line,
+      grantId: must(ids[i], 'an id for each'),
+      amount: row.amount,
+    }
+  })
+  await insertGrantEntries(tx, scope, entries)
+  await advanceAccounts(
+    tx,
+    accounts.map(({ id, version }) => ({ id, version: version + 1n, lastAt: lastAt.get(id) ?? 0 })),
+  )
+}
+
+function stateAt(grant: Grant, type: FeatureType, at: Ms): GrantState {
+  if (grant.revokedAt !== null && grant.revokedAt <= at) return 'revoked'
+  if (grant.expiresAt !== null && grant.expiresAt <= at) return 'expired'
+  if (grant.effectiveAt > at) return 'scheduled'
+  return grant.remaining === 0n && !grant.unlimited && type !== 'boolean' ? 'drained' : 'live'
+}
+
+/** With its own due reset done. What a period left for rollover shows once it has a row. */
+function settledAlone(grant: Grant, at: Ms): Grant {
+  const account = {
+    id: grant.accountId,
+    featureId: 0,
+    used: 0n,
+    entities: new Map<string, { used: Units; registered: boolean }>(),
+    grants: [grant],
+    lastAt: at,
+    version: 0n,
+  }
+  const refill = settle(account, grant.entityId, at).find((change) => change.kind === 'refill')
+  return refill ? { ...grant, remaining: refill.remaining, periodNo: refill.period } : grant
+}

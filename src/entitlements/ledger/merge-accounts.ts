@@ -1,0 +1,80 @@
+import type { Tx } from '../../db/pool.ts'
+import type { Scope } from '../../tenancy/index.ts'
+import { decideMerge } from '../engine/merge.ts'
+import type { Account } from '../types.ts'
+import {
+  closeMerged,
+  lockBoth,
+  type MergingAccount,
+  moveGrants,
+  repointAccount,
+  selectAllEntities,
+  writeMerged,
+  writeMergedEntities,
+} from './merge-store.ts'
+
+export interface CustomerMerge {
+  sourceCustomerId: string
+  targetCustomerId: string
+}
+
+/** What a split needs to give back. */
+export interface MovedAccount {
+  featureId: number
+  source: string
+  /** Null when the account itself changed hands. */
+  target: string | null
+}
+
+/**
+ * Joins the standings of merged customers, in the transaction of the merge: grants and counters move, units and counters
+ * are conserved, and saved operations keep replaying because both ids resolve to the survivor.
+ */
+export async function mergeAccounts(tx: Tx, scope: Scope, merges: CustomerMerge[]): Promise<MovedAccount[][]> {
+  const moved: MovedAccount[][] = []
+  for (const merge of merges) moved.push(await mergeOne(tx, scope, merge))
+  return moved
+}
+
+async function mergeOne(
+  tx: Tx,
+  scope: Scope,
+  { sourceCustomerId, targetCustomerId }: CustomerMerge,
+): Promise<MovedAccount[]> {
+  const rows = await lockBoth(tx, scope, [sourceCustomerId, targetCustomerId])
+  const targets = new Map(
+    rows.filter((row) => row.customer_id === targetCustomerId).map((row) => [row.feature_id, row]),
+  )
+  const moved: MovedAccount[] = []
+  for (const source of rows.filter((row) => row.customer_id === sourceCustomerId)) {
+    const target = targets.get(source.feature_id)
+    if (target) await joinAccounts(tx, source, target)
+    else await repointAccount(tx, source.id, targetCustomerId)
+    moved.push({ featureId: source.feature_id, source: String(source.id), target: target ? String(target.id) : null })
+  }
+  return moved
+}
+
+async function joinAccounts(tx: Tx, source: MergingAccount, target: MergingAccount): Promise<void> {
+  const outcome = decideMerge(await accountOf(tx, source), await accountOf(tx, target))
+  await moveGrants(tx, source.id, target.id)
+  await writeMerged(tx, target.id, outcome)
+  if (outcome.entities.length > 0) await writeMergedEntities(tx, target.id, outcome.entities)
+  await closeMerged(tx, source.id, target.id)
+}
+
+/** Counters and clock; the grants move as rows, without being read. */
+async function accountOf(tx: Tx, row: MergingAccount): Promise<Account> {
+  const entities = await selectAllEntities(tx, row.id)
+  return {
+    id: row.id,
+    featureId: row.feature_id,
+    used: row.used_total,
+    entities: new Map(
+      entities.map((entity) => [entity.entity_id, { used: entity.used_total, registered: entity.registered }]),
+    ),
+    grants: [],
+    lastAt: Number(row.last_at_ms),
+    version: row.version,
+  }
+}

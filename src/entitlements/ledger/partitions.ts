@@ -1,0 +1,16 @@
+import type { Pool } from '../../db/pool.ts'
+import { createPartition, lockPartitions, partitionExists, selectMonth } from './partitions-store.ts'
+
+/** The month before, because clocks are set back; and enough ahead to survive months without maintenance. */
+const months = [-1, 0, 1, 2]
+
+/** Makes the months of the ledger's entries that are missing. Safe to run often and from several processes at once. */
+export async function ensureEntryPartitions(pool: Pool): Promise<void> {
+  await pool.transaction(async (tx) => {
+    await lockPartitions(tx)
+    for (const offset of months) {
+      const month = await selectMonth(tx, offset)
+      if (!(await partitionExists(tx, month.name))) await createPartition(tx, month)
+    }
+  })
+}
