@@ -1,7 +1,6 @@
 import type { Sql, Tx } from '../db/pool.ts'
 import type { Page } from '../kernel/page.ts'
-import type { App } from './apps.ts'
-import type { Environment, Platform } from './types.ts'
+import type { App, Environment, Platform } from './types.ts'
 
 interface AppRow {
   id: string

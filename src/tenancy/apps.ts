@@ -5,24 +5,7 @@ import { newId } from '../kernel/ids.ts'
 import type { Page } from '../kernel/page.ts'
 import { insertApp, markAppDeleted, selectAppById, selectApps, updateAppRow } from './app-store.ts'
 import { selectProject } from './project-store.ts'
-import type { Environment, Platform } from './types.ts'
-
-/** One platform of a project. */
-export interface App {
-  id: string
-  projectId: string
-  platform: Platform
-  name: string
-  /** How the App Store knows it. */
-  bundleId: string | null
-  /** How Google Play knows it. */
-  packageName: string | null
-  /** The UUID from which the app derives the account tokens of its customers. Made with the app, never changes. */
-  accountTokenNamespace: string
-  createdAt: Date
-  /** When an app of this platform last fetched a profile in the environment asked about. */
-  lastConnectedAt: Date | null
-}
+import type { App, Environment, Platform } from './types.ts'
 
 export interface NewApp {
   projectId: string

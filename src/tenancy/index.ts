@@ -1,5 +1,4 @@
 export {
-  type App,
   createApp,
   deleteApp,
   getApp,
@@ -18,12 +17,11 @@ export { type InstanceSecrets, openInstance } from './instance.ts'
 export { looksLikePublishableKey, looksLikeSecretKey, mintPublishableKey, mintSecretKey } from './keys.ts'
 export { Marks } from './marks.ts'
 export { createFirstWorkspace } from './owner.ts'
-export { createProject, deleteProject, getProject, listProjects, type Project, updateProject } from './projects.ts'
+export { createProject, deleteProject, getProject, listProjects, updateProject } from './projects.ts'
 export {
   createPublishableKey,
   listPublishableKeys,
-  type PublishableKey,
   revokePublishableKey,
 } from './publishable-keys.ts'
 export { touchCatalogue, touchTenancy } from './store.ts'
-export type { AppScope, Environment, Platform, Scope, SecretKeyHolder } from './types.ts'
+export type { App, AppScope, Environment, Platform, Project, PublishableKey, Scope, SecretKeyHolder } from './types.ts'

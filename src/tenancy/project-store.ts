@@ -1,7 +1,6 @@
 import type { Sql, Tx } from '../db/pool.ts'
 import type { Page } from '../kernel/page.ts'
-import type { Project } from './projects.ts'
-import type { Environment } from './types.ts'
+import type { Environment, Project } from './types.ts'
 
 const columns = 'id, workspace_id, name, created_at'
 

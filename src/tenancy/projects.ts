@@ -11,14 +11,7 @@ import {
   selectProjects,
   updateProjectName,
 } from './project-store.ts'
-import type { Environment, Scope } from './types.ts'
-
-export interface Project {
-  id: string
-  workspaceId: string
-  name: string
-  createdAt: Date
-}
+import type { Environment, Project, Scope } from './types.ts'
 
 /** A project with its two environments, without apps. The caller announces it with `touchTenancy`. */
 export async function createProject(

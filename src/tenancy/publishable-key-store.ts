@@ -1,7 +1,6 @@
 import type { Sql, Tx } from '../db/pool.ts'
 import type { Page } from '../kernel/page.ts'
-import type { PublishableKey } from './publishable-keys.ts'
-import type { Environment } from './types.ts'
+import type { Environment, PublishableKey } from './types.ts'
 
 const columns = 'id, app_id, environment, key, created_at, revoked_at, last_used_at'
 

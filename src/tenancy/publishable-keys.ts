@@ -10,18 +10,7 @@ import {
   markKeyRevoked,
   selectPublishableKeys,
 } from './publishable-key-store.ts'
-import type { Environment } from './types.ts'
-
-/** Selects one app and one environment on the App API. No secret: apps carry it. */
-export interface PublishableKey {
-  id: string
-  appId: string
-  environment: Environment
-  key: string
-  createdAt: Date
-  revokedAt: Date | null
-  lastUsedAt: Date | null
-}
+import type { Environment, PublishableKey } from './types.ts'
 
 /** The caller holds the app and announces the key with `touchTenancy`. */
 export async function createPublishableKey(tx: Tx, appId: string, environment: Environment): Promise<PublishableKey> {

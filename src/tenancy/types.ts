@@ -25,3 +25,38 @@ export interface SecretKeyHolder {
   workspaceId: string
   access: WorkspaceAccess
 }
+
+/** One platform of a project. */
+export interface App {
+  id: string
+  projectId: string
+  platform: Platform
+  name: string
+  /** How the App Store knows it. */
+  bundleId: string | null
+  /** How Google Play knows it. */
+  packageName: string | null
+  /** The UUID from which the app derives the account tokens of its customers. Made with the app, never changes. */
+  accountTokenNamespace: string
+  createdAt: Date
+  /** When an app of this platform last fetched a profile in the environment asked about. */
+  lastConnectedAt: Date | null
+}
+
+export interface Project {
+  id: string
+  workspaceId: string
+  name: string
+  createdAt: Date
+}
+
+/** Selects one app and one environment on the App API. No secret: apps carry it. */
+export interface PublishableKey {
+  id: string
+  appId: string
+  environment: Environment
+  key: string
+  createdAt: Date
+  revokedAt: Date | null
+  lastUsedAt: Date | null
+}
