@@ -1,8 +1,8 @@
-import { once } from 'node:events'
 import pino from 'pino'
 import { readConfig } from './config.ts'
 import { migrate } from './db/migrate.ts'
 import { Pool } from './db/pool.ts'
+import { stopMsMax } from './kernel/limits.ts'
 import { StartError } from './kernel/start-error.ts'
 import { summaryOf } from './setup.ts'
 import { start } from './start.ts'
@@ -25,24 +25,36 @@ const commands: Record<string, () => Promise<void>> = {
   help: async () => void process.stdout.write(help),
 }
 
-/** Stops within this long after a signal, whatever is in flight. */
-const stopMsMax = 9500
-
 async function runService(): Promise<void> {
   const config = readConfig()
   const log = pino({ level: config.logLevel })
-  const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
-  const service = await start(config, log)
-  if (service.firstRun) process.stdout.write(summaryOf(service.firstRun, config))
-  log.info(`listening on ${service.url}`)
-  const [signal] = (await stopped) as [string]
-  log.info(`${signal}: stopping`)
-  setTimeout(() => {
-    log.warn('not everything stopped in time')
-    process.exit(0)
-  }, stopMsMax).unref()
-  await service[Symbol.asyncDispose]()
+  const stop = stopSignal(log)
+  const stopping = new Promise((resolve) => stop.addEventListener('abort', resolve))
+  const service = await start(config, log, stop).catch((error: unknown) => {
+    if (!stop.aborted) throw error
+  })
+  if (service?.firstRun) process.stdout.write(summaryOf(service.firstRun, config))
+  if (service) log.info(`listening on ${service.url}`)
+  await stopping
+  await service?.[Symbol.asyncDispose]()
   log.info('stopped')
+}
+
+/** Aborted by the first signal to stop. Later ones are heard and change nothing: npm repeats a Ctrl-C that has reached us too. */
+function stopSignal(log: pino.Logger): AbortSignal {
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (stop.signal.aborted) return
+      log.info(`${signal}: stopping`)
+      stop.abort()
+      setTimeout(() => {
+        log.warn('not everything stopped in time')
+        process.exit(0)
+      }, stopMsMax).unref()
+    })
+  }
+  return stop.signal
 }
 
 async function runMigrations(): Promise<void> {

@@ -1,4 +1,3 @@
-import { mkdir, open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { resolveOrCreate } from './customers/index.ts'
@@ -7,6 +6,7 @@ import { attachProduct, createFeature, createProduct } from './entitlements/inde
 import { systemClock } from './kernel/clock.ts'
 import { randomText } from './kernel/ids.ts'
 import { wireNames } from './kernel/wire-names.ts'
+import { writeSecretFile } from './secret-file.ts'
 import {
   createApp,
   createFirstWorkspace,
@@ -31,13 +31,16 @@ export interface FirstRun {
 
 const demoCustomer = 'demo-user'
 
-/** Sets an empty database up, in one transaction; undefined when somebody had done so. Writes `first-run.json`. */
+/**
+ * Sets an empty database up, in one transaction; undefined when somebody had done so. `first-run.json` is on disk before
+ * the commit: a start killed in between leaves no keys that nobody knows, and one killed before it sets up again.
+ */
 export async function setUp(pool: Pool, config: Config, tombstoneKey: Buffer): Promise<FirstRun | undefined> {
   const owner = { email: config.setupEmail, password: config.setupPassword ?? randomText(20) }
-  const firstRun = await pool.transaction(async (tx): Promise<FirstRun | undefined> => {
+  return pool.transaction(async (tx) => {
     const first = await createFirstWorkspace(tx, owner)
     if (!first) return undefined
-    return {
+    const firstRun: FirstRun = {
       base_url: config.publicUrl,
       workspace_base_url: `${config.publicUrl}/v1`,
       owner,
@@ -45,9 +48,9 @@ export async function setUp(pool: Pool, config: Config, tombstoneKey: Buffer): P
       secret_key: first.secretKey,
       ...(config.demo ? await createDemo(tx, first.workspaceId, tombstoneKey) : {}),
     }
+    await writeSecretFile(join(config.dataDir, 'first-run.json'), `${JSON.stringify(firstRun, null, 2)}\n`)
+    return firstRun
   })
-  if (firstRun) await writeOnce(config.dataDir, firstRun)
-  return firstRun
 }
 
 async function createDemo(tx: Tx, workspaceId: string, tombstoneKey: Buffer) {
@@ -105,19 +108,6 @@ async function createCatalogue(tx: Tx, scope: Scope): Promise<void> {
 async function createCustomer(tx: Tx, scope: Scope, tombstoneKey: Buffer): Promise<void> {
   const { customer } = await resolveOrCreate(tx, scope, demoCustomer, { tombstoneKey, now: systemClock.now() })
   await attachProduct(tx, scope, { customerId: customer.id, product: 'pro_monthly', startsAt: null, expiresAt: null })
-}
-
-/** Whole or not at all, readable by its owner only. */
-async function writeOnce(dataDir: string, firstRun: FirstRun): Promise<void> {
-  await mkdir(dataDir, { recursive: true })
-  const path = join(dataDir, 'first-run.json')
-  const draft = `${path}.${randomText(6)}`
-  {
-    await using file = await open(draft, 'wx', 0o600)
-    await file.writeFile(`${JSON.stringify(firstRun, null, 2)}\n`)
-    await file.sync()
-  }
-  await rename(draft, path)
 }
 
 /** What the first start prints, once: the keys, and three lines to paste. */

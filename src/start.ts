@@ -1,4 +1,4 @@
-import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { createCustomerIdHint } from './customers/index.ts'
@@ -15,11 +15,13 @@ import {
   ledgerSettings,
 } from './entitlements/index.ts'
 import { checkLogMeta, createLog } from './events/index.ts'
+import { finishRequestsOf } from './finish-requests.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
 import { systemClock as clock } from './kernel/clock.ts'
-import { StartError } from './kernel/start-error.ts'
+import { aboveDatabaseStopMsMax } from './kernel/limits.ts'
 import { wireNames } from './kernel/wire-names.ts'
+import { findPort, listen, withPort } from './listen.ts'
 import { startMaintenance } from './maintenance.ts'
 import { readMasterKey } from './master-key.ts'
 import { metricsOf, readinessOf } from './readiness.ts'
@@ -36,10 +38,15 @@ export interface Service extends AsyncDisposable {
   firstRun: FirstRun | undefined
 }
 
-/** Everything that one process runs, in the order it comes up: database, configuration, workers, HTTP. */
-export async function start(config: Config, log: Logger): Promise<Service> {
+/**
+ * Everything that one process runs, in the order it comes up: database, configuration, workers, HTTP. `signal` gives up
+ * waiting for a database that is still recovering.
+ */
+export async function start(settings: Config, log: Logger, signal?: AbortSignal): Promise<Service> {
+  await using database = new AsyncDisposableStack()
   await using started = new AsyncDisposableStack()
-  const url = config.databaseUrl ?? started.use(await startEmbedded({ dataDir: config.dataDir, log })).url
+  const url = settings.databaseUrl ?? database.use(await startEmbedded({ dataDir: settings.dataDir, log, signal })).url
+  const config = withPort(settings, await findPort(settings))
   const pool = started.use(new Pool(url, { name: 'service', max: 10 }))
   await checkServer(pool)
   const applied = await migrate(pool)
@@ -55,14 +62,17 @@ export async function start(config: Config, log: Logger): Promise<Service> {
   const server = config.role.api
     ? await createServer(await services(started, { config, log, url, pool, secrets, ready }))
     : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, pool) })
-  started.defer(() => server.close())
-  await listen(server, config)
-  const { port } = server.server.address() as AddressInfo // a TCP address after listen
-  const everything = started.move()
+  started.defer(finishRequestsOf(server))
+  const address = await listen(server, config)
+  const [everything, below] = [started.move(), database.move()]
   return {
-    url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}`,
+    url: address,
     firstRun,
-    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+    async [Symbol.asyncDispose]() {
+      // Whatever hangs above, the database below is stopped: nobody else would.
+      await using _ = below
+      await Promise.race([everything.disposeAsync(), sleep(aboveDatabaseStopMsMax, undefined, { ref: false })])
+    },
   }
 }
 
@@ -109,21 +119,5 @@ async function services(started: AsyncDisposableStack, { config, log, url, pool,
     },
     workspace: { directory, marks, names, pool, catalogues, clock, tombstoneKey, standing: createStanding(reads) },
     extend: docsPages,
-  }
-}
-
-async function listen(
-  server: { listen: (to: { host: string; port: number }) => Promise<string> },
-  { host, port }: Config,
-) {
-  try {
-    await server.listen({ host, port })
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE') throw new StartError(`PORT ${port} on ${host} is in use by another program`)
-    if (code === 'EACCES') throw new StartError(`PORT ${port} on ${host} may not be opened by this user`)
-    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-      throw new StartError(`HOST ${host} is no address of this machine`)
-    throw error
   }
 }

@@ -5,7 +5,8 @@ import { runLaneWorker, type WorkerInput } from './lane-worker.ts'
 import type { InstanceSecrets } from './tenancy/index.ts'
 
 const restartMs = 1000
-const stopMsMax = 8000
+/** A slice that takes longer is rolled back, and taken by the next worker. */
+const stopMsMax = 2000
 
 /** Runs the lane worker in a thread of its own, so that it shares no event loop with the API; a crashed one starts again. */
 export function startWorker({ url, secrets }: { url: string; secrets: InstanceSecrets }, log: Logger): AsyncDisposable {

@@ -17,18 +17,26 @@ import { isRetryable } from './pool.ts'
 export interface EmbeddedOptions {
   dataDir: string
   log: { info(message: string): void; warn(message: string): void; error(message: string): void }
+  /** Gives up the start. */
+  signal?: AbortSignal | undefined
 }
 
 /**
  * Starts the PostgreSQL of `dataDir`, makes it on the first start, takes it over when its Turnpike was killed, and keeps it
  * running until disposed. Throws StartError, also when another Turnpike owns it.
  */
-export async function startEmbedded({ dataDir, log }: EmbeddedOptions): Promise<EmbeddedPostgres> {
+export async function startEmbedded({ dataDir, log, signal }: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const folder = resolve(dataDir)
   const cluster = await openCluster(folder)
   const embedded = new EmbeddedPostgres({ cluster, dataDir: folder, log })
-  await embedded.start()
-  return embedded
+  try {
+    await embedded.start(signal)
+    return embedded
+  } catch (error) {
+    // Leaves nothing running that it has launched.
+    await embedded[Symbol.asyncDispose]()
+    throw error
+  }
 }
 
 /** Longest address of a socket on every system (sun_path), without the socket's own name. */
@@ -75,9 +83,12 @@ export class EmbeddedPostgres implements AsyncDisposable {
     return this.#cluster.home
   }
 
-  async start(): Promise<void> {
+  async start(signal?: AbortSignal): Promise<void> {
     const { home, account } = this.#cluster
-    await this.#acquire()
+    signal?.throwIfAborted()
+    const giveUp = () => this.#stopping.abort(signal?.reason)
+    signal?.addEventListener('abort', giveUp)
+    await this.#acquire().finally(() => signal?.removeEventListener('abort', giveUp))
     const user = account ? `, running as user ${account.uid}` : ''
     this.#log.info(`embedded PostgreSQL in ${home}${user} (process ${this.#processId})`)
   }
@@ -86,7 +97,8 @@ export class EmbeddedPostgres implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort()
     await this.#healing
-    const processId = this.#connection ? this.#processId : this.#launched?.pid
+    const launched = isRunning(this.#launched) ? this.#launched?.pid : undefined
+    const processId = this.#connection ? this.#processId : launched
     if (processId !== undefined) await this.#stop(processId)
     await this.#connection?.end()
     if (!this.#socketDirectory.startsWith(this.#cluster.home))

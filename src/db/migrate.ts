@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { StartError } from '../kernel/start-error.ts'
 import type { Pool, Sql } from './pool.ts'
 
 const folder = new URL('./migrations/', import.meta.url)
@@ -13,10 +14,15 @@ interface Migration {
   sha256: string
 }
 
-/** Brings the database to the newest schema. Safe to run from several processes at once; gives the names it applied. */
+/**
+ * Brings the database to the newest schema, whole or not at all. Safe to run from several processes at once; gives the names
+ * it applied. Throws StartError.
+ */
 export async function migrate(pool: Pool): Promise<string[]> {
   const wanted = await readMigrations()
   return pool.transaction(async (tx) => {
+    // Waiting for another migrator, and what is to be done, take as long as they take.
+    await tx.query('set local statement_timeout = 0')
     await tx.query('select pg_advisory_xact_lock($1)', [lockKey])
     await tx.query(
       `create table if not exists schema_migration (
@@ -27,7 +33,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
     for (const migration of wanted) {
       const before = done.find((row) => row.number === migration.number)
       if (before && before.sha256 !== migration.sha256)
-        throw new Error(`migration ${migration.name} was changed after it ran`)
+        throw new StartError(`migration ${migration.name} was changed after it ran`)
       if (before) continue
       await tx.client.query(migration.sql)
       await tx.query('insert into schema_migration (number, name, sha256) values ($1, $2, $3)', [
@@ -40,7 +46,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
     const newest = wanted.at(-1)?.number ?? 0
     const ahead = done.find((row) => row.number > newest)
     if (ahead)
-      throw new Error(`the database is at migration ${ahead.number}, newer than this version knows (${newest})`)
+      throw new StartError(`the database is at migration ${ahead.number}, newer than this version knows (${newest})`)
     return applied
   })
 }
@@ -49,7 +55,9 @@ export async function migrate(pool: Pool): Promise<string[]> {
 export async function pendingMigrations(sql: Sql): Promise<string[]> {
   const done = await sql.query<{ number: number }>('select number from schema_migration')
   const numbers = new Set(done.map((row) => row.number))
-  return (await readMigrations()).filter((migration) => !numbers.has(migration.number)).map((migration) => migration.name)
+  return (await readMigrations())
+    .filter((migration) => !numbers.has(migration.number))
+    .map((migration) => migration.name)
 }
 
 async function readMigrations(): Promise<Migration[]> {

@@ -116,10 +116,16 @@ export const entityCountersMax = 10_000
 
 /** The embedded database: recovery reads at most `max_wal_size` (2 GB) of log before the first answer, on a slow disk minutes. */
 export const databaseStartMsMax = 10 * 60_000
-/** Its last checkpoint; beyond it the database is stopped at once and recovers at the next start. Within the 10 s of a clean stop. */
-export const databaseStopMsMax = 7000
-/** Then it writes nothing any more; its processes only have to go. */
-export const databaseQuitMsMax = 1000
+/**
+ * A clean stop takes at most 10 s. Requests under way get the first part of it; all that stands on the database has ended
+ * soon after, or the database ends it; then its last checkpoint, or else it is stopped at once and recovers at the next start.
+ */
+export const requestsFinishMsMax = 4500
+export const aboveDatabaseStopMsMax = 5500
+export const databaseStopMsMax = 3000
+/** It writes nothing any more; its processes only have to go. */
+export const databaseQuitMsMax = 500
+export const stopMsMax = 9500
 /** Its log, cut at the next start. */
 export const serverLogBytesMax = 4 * MiB
 

@@ -1,6 +1,19 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chown, link, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import {
+  access,
+  chown,
+  constants,
+  link,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { randomText } from '../../kernel/ids.ts'
@@ -24,11 +37,20 @@ const shelf = '/var/lib/turnpike'
 
 /** The cluster of `dataDir`, made when there is none. Throws StartError when it can't be used. */
 export async function openCluster(dataDir: string): Promise<Cluster> {
-  await mkdir(dataDir, { recursive: true })
+  await openFolder(dataDir)
   const home = await findHome(dataDir)
   const cluster = home === undefined ? await createCluster(dataDir) : await existingCluster(home)
   await checkMajor(cluster, dataDir)
   return cluster
+}
+
+async function openFolder(dataDir: string): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true })
+    await access(dataDir, constants.W_OK | constants.X_OK)
+  } catch (cause) {
+    throw new StartError(`DATA_DIR ${dataDir} cannot be used: ${(cause as Error).message}`, { cause }) // of the file system
+  }
 }
 
 /** `DATA_DIR/postgres`, or the place that `DATA_DIR/postgres.location` names. */
