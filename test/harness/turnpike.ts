@@ -22,6 +22,8 @@ export interface RunOptions {
   gid?: number | undefined
   clone?: string
   node?: string
+  /** Instead of Node itself: the program and its arguments that lead to it. */
+  command?: readonly string[]
 }
 
 /** `npm start` without npm: the real command in a process of its own. Disposing ends it as an operator would, by SIGTERM. */
@@ -36,8 +38,10 @@ export interface RunningTurnpike extends AsyncDisposable {
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
 
-export function runTurnpike({ dataDir, settings = {}, clone = root, node, uid, gid }: RunOptions): RunningTurnpike {
-  const child = spawn(node ?? process.execPath, ['src/main.ts', 'start'], {
+export function runTurnpike(options: RunOptions): RunningTurnpike {
+  const { dataDir, settings = {}, clone = root, node = process.execPath, uid, gid } = options
+  const [program = node, ...rest] = options.command ?? [node, 'src/main.ts', 'start']
+  const child = spawn(program, rest, {
     ...(uid !== undefined && gid !== undefined ? { uid, gid } : {}),
     cwd: clone,
     env: { ...ambient, DATA_DIR: dataDir, PORT: '0', ...settings },

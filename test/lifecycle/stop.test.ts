@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import test, { after } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -69,6 +69,16 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     )
   })
 }
+
+test('npm start passes a signal on: the shell that npm runs it in does not stand between', async () => {
+  const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  const PATH = `${dirname(process.execPath)}:${process.env.PATH}`
+  await using turnpike = runTurnpike({ dataDir, command: ['sh', '-c', scripts.start], settings: { PATH } })
+  await turnpike.url
+  const began = performance.now()
+  turnpike.process.kill('SIGTERM')
+  await stopped(turnpike, began)
+})
 
 test('a request that never ends does not keep it from stopping within ten seconds, the database included', async () => {
   await using turnpike = runTurnpike({ dataDir })
