@@ -3,7 +3,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { TSchema } from 'typebox'
 import { inflateWhole } from '../events/index.ts'
 import { refuse } from '../kernel/errors.ts'
-import { batchInflatedBytesMax, eventBodyBytesMax, jsonDepthMax } from '../kernel/limits.ts'
+import {
+  batchInflatedBytesMax,
+  bodyBytesMax,
+  eventBodyBytesMax,
+  jsonDepthMax,
+  jsonValuesMax,
+} from '../kernel/limits.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -14,9 +20,21 @@ declare module 'fastify' {
   }
 }
 
-/** JSON objects only, strict UTF-8, bounded depth; inflated first where the route takes gzip. */
+/**
+ * JSON objects only, strict UTF-8, bounded depth and number of values; inflated first where the route takes gzip. A body
+ * that is too large is refused as that, whatever it claims to be.
+ */
 export function addJsonBodyParser(server: FastifyInstance): void {
   server.removeAllContentTypeParsers()
+  server.addHook('onRequest', (request, _reply, done) => {
+    const bytes = Number(request.headers['content-length'])
+    // No route takes less: most requests are not asked for theirs.
+    if (bytes > bodyBytesMax && bytes > request.routeOptions.bodyLimit) done(refuse('payload_too_large'))
+    else done()
+  })
+  server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, _body, done) => {
+    done(refuse('invalid_request', { message: 'Content-Type must be application/json.' }))
+  })
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
     const encoding = contentEncoding(request)
     const gzip = request.routeOptions.config.gzip
@@ -46,10 +64,9 @@ function settle(parse: () => unknown, done: (error: Error | null, body?: unknown
   done(refusal, body)
 }
 
-const opening = { array: 0x5b, object: 0x7b }
-
 function parseJsonObject(bytes: Buffer): Record<string, unknown> {
   if (!isUtf8(bytes)) throw refuse('invalid_json', { message: 'The body is not UTF-8.' })
+  refuseHostile(bytes)
   let value: unknown
   try {
     value = JSON.parse(bytes.toString())
@@ -59,27 +76,38 @@ function parseJsonObject(bytes: Buffer): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw refuse('invalid_json', { message: 'The body must be a JSON object.' })
   }
-  if (mayBeDeep(bytes) && deeperThan(value, jsonDepthMax)) {
-    throw refuse('invalid_json', { message: `The body is nested deeper than ${jsonDepthMax}.` })
-  }
   return value as Record<string, unknown> // an object by the test above
 }
 
-/** Bodies with few opening brackets can't be deep: the walk is spared on every ordinary request. */
-function mayBeDeep(bytes: Buffer): boolean {
-  let openings = 0
+const byteOf = { quote: 0x22, comma: 0x2c, openArray: 0x5b, backslash: 0x5c, closeArray: 0x5d, open: 0x7b, close: 0x7d }
+
+/**
+ * Counts depth and values before anything is parsed: a few bytes of gzip can inflate to text that takes the parser half a
+ * minute and five gigabytes. Right up to the first syntax error, where parsing ends.
+ */
+function refuseHostile(bytes: Buffer): void {
+  let depth = 0
+  let values = 1
+  let inText = false
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i]
-    if ((byte === opening.array || byte === opening.object) && ++openings > jsonDepthMax) return true
+    if (inText) {
+      if (byte === byteOf.backslash) i++
+      else if (byte === byteOf.quote) inText = false
+    } else if (byte === byteOf.quote) {
+      inText = true
+    } else if (byte === byteOf.comma) {
+      values++
+    } else if (byte === byteOf.open || byte === byteOf.openArray) {
+      values++
+      if (++depth > jsonDepthMax) {
+        throw refuse('invalid_json', { message: `The body is nested deeper than ${jsonDepthMax}.` })
+      }
+    } else if (byte === byteOf.close || byte === byteOf.closeArray) {
+      depth--
+    }
   }
-  return false
-}
-
-function deeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (levels === 0) return true
-  for (const inner of Array.isArray(value) ? value : Object.values(value)) {
-    if (deeperThan(inner, levels - 1)) return true
+  if (values > jsonValuesMax) {
+    throw refuse('payload_too_large', { message: `The body has more than ${jsonValuesMax} values.` })
   }
-  return false
 }

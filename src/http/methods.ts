@@ -1,8 +1,8 @@
-import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods, RouteOptions } from 'fastify'
 import { refuse } from '../kernel/errors.ts'
 import { sendRefusal, styleOf } from './errors.ts'
 
-const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
+const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
 
 /**
  * Notes every route added from here on. The returned function, called when all are there, answers the other methods of
@@ -20,15 +20,12 @@ export function refuseOtherMethods(server: FastifyInstance): () => void {
       const missing = methods.filter((method) => !allowed.has(method))
       if (url.includes('*') || missing.length === 0) continue
       const allow = [...allowed].filter((method) => method !== 'OPTIONS').join(', ')
-      server.route({
-        method: missing,
-        url,
-        schema: { hide: true },
-        handler: (request, reply) => {
-          reply.header('allow', allow)
-          sendRefusal(styleOf(request), refuse('method_not_allowed'), request, reply)
-        },
-      })
+      const answer = (request: FastifyRequest, reply: FastifyReply) => {
+        reply.header('allow', allow)
+        sendRefusal(styleOf(request), refuse('method_not_allowed'), request, reply)
+      }
+      // Before a body is read: whatever it is, this is the answer.
+      server.route({ method: missing, url, schema: { hide: true }, onRequest: answer, handler: answer })
     }
   }
 }

@@ -1,5 +1,11 @@
 import type { Socket } from 'node:net'
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import type { Logger } from 'pino'
 import { refuse } from '../kernel/errors.ts'
 import { bodyBytesMax, bodyReceiveMsMax } from '../kernel/limits.ts'
@@ -94,12 +100,15 @@ function bareServer(log: Logger): FastifyInstance {
   server.setValidatorCompiler(validatorCompiler())
   server.setSerializerCompiler(() => JSON.stringify)
   server.setErrorHandler(errorHandler('app'))
-  server.setNotFoundHandler((request, reply) => {
+  const answerNotFound = (request: FastifyRequest, reply: FastifyReply) => {
     sendRefusal(styleOf(request), refuse('not_found', { message: 'There is nothing at this path.' }), request, reply)
-  })
+  }
+  server.setNotFoundHandler(answerNotFound)
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
-    done()
+    // Before a body is read: whatever it is, this is the answer.
+    if (request.is404) answerNotFound(request, reply)
+    else done()
   })
   return server
 }

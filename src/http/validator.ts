@@ -3,7 +3,7 @@ import addFormats from 'ajv-formats'
 import type { FastifySchemaCompiler, FastifySchemaValidationError } from 'fastify'
 import type { TSchema } from 'typebox'
 import { type Issue, type Refusal, refuse } from '../kernel/errors.ts'
-import { isReservedDistinctId, isStorable } from '../kernel/text.ts'
+import { isBlank, isReservedDistinctId, isStorable, isTrimmed } from '../kernel/text.ts'
 
 /** A keyword over strings: `"x-trimmed": true`. The prefix keeps the published documents valid JSON Schema. */
 function textKeyword<T>(keyword: string, message: string, holds: (parameter: T, text: string) => boolean) {
@@ -11,8 +11,8 @@ function textKeyword<T>(keyword: string, message: string, holds: (parameter: T, 
 }
 
 const keywords = [
-  textKeyword<boolean>('x-not-blank', 'must not be blank', (_, text) => text.trim() !== ''),
-  textKeyword<boolean>('x-trimmed', 'must not begin or end with white space', (_, text) => text.trim() === text),
+  textKeyword<boolean>('x-not-blank', 'must not be blank', (_, text) => !isBlank(text)),
+  textKeyword<boolean>('x-trimmed', 'must not begin or end with white space', (_, text) => isTrimmed(text)),
   textKeyword<boolean>('x-storable', 'must be well-formed text without NUL', (_, text) => isStorable(text)),
   textKeyword<boolean>('x-not-reserved', 'must not be a placeholder', (_, text) => !isReservedDistinctId(text)),
   textKeyword<number>('x-bytes-max', 'has too many bytes', (max, text) => Buffer.byteLength(text) <= max),
