@@ -53,11 +53,14 @@ export function metrics(server: FastifyInstance, { token, gauges }: MetricsOptio
 /** From this machine and not passed on by a proxy, or with the token. */
 function mayAsk(request: FastifyRequest, token: string | undefined): boolean {
   const sent = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
-  if (token !== undefined && sent !== undefined && sent.length === token.length) {
-    return timingSafeEqual(Buffer.from(sent), Buffer.from(token))
-  }
+  if (token !== undefined && sent !== undefined && isEqual(sent, token)) return true
   const { 'x-forwarded-for': passedFor, forwarded } = request.headers
   return isLoopback(request.ip) && passedFor === undefined && forwarded === undefined
+}
+
+function isEqual(sent: string, token: string): boolean {
+  const [a, b] = [Buffer.from(sent), Buffer.from(token)]
+  return a.length === b.length && timingSafeEqual(a, b)
 }
 
 function isLoopback(address: string): boolean {
