@@ -65,7 +65,7 @@ for (const [what, body] of refused) {
 
 test('every cut of a member is refused', async () => {
   for (let length = 0; length < whole.length; length++) {
-    assert.equal(await outcome(whole.subarray(0, length), 2 ** 32), 'unsupported_encoding')
+    assert.equal(await outcome(whole.subarray(0, length)), 'unsupported_encoding')
   }
 })
 
@@ -87,10 +87,10 @@ test('content at the limit is taken, one byte more is too large', async () => {
   assert.equal(await outcome(body, MiB - 1), 'payload_too_large')
 })
 
-test('half a megabyte that inflates to 512 MiB is refused without inflating it', async () => {
-  const bomb = claiming(gzipSync(Buffer.alloc(64 * MiB)), 512 * MiB)
+test('64 KiB that inflate to 64 MiB are refused without inflating them', async () => {
+  const bomb = gzipSync(Buffer.alloc(64 * MiB))
   const before = process.memoryUsage().arrayBuffers
-  assert.equal(await outcome(bomb, 128 * MiB), 'payload_too_large')
+  assert.equal(await outcome(bomb, 64 * MiB - 1), 'payload_too_large')
   assert.ok(process.memoryUsage().arrayBuffers - before < 16 * MiB)
 })
 

@@ -7,17 +7,17 @@ import { inflatedInFlightBytesMax } from '../kernel/limits.ts'
 let inFlightBytes = 0
 
 /**
- * The content of exactly one gzip member. It is never inflated beyond what its trailer claims, and not at all when the
- * claim is above `bytesMax`: 413 at once. Cut, damaged, joined and trailing bytes: 400 `unsupported_encoding`. 503 when
+ * The content of exactly one gzip member. It is never inflated beyond what its trailer claims, and not at all when that is
+ * more than deflate can do, 400, or more than `bytesMax`, 413. Cut, damaged, joined and trailing bytes: 400 `unsupported_encoding`. 503 when
  * the bodies of the process would take more memory than is set aside for them.
  */
 export async function inflateWhole(body: Buffer, bytesMax: number): Promise<Buffer> {
   const start = headerLength(body)
   if (start === null || body.length < start + trailerBytes) throw damaged()
   const claimed = body.readUInt32LE(body.length - 4)
-  if (claimed > bytesMax) throw refuse('payload_too_large')
-  // Deflate cannot do better than this, so a larger claim is no claim to set memory aside for.
+  // Deflate cannot do better than this: such a claim is the wrong bytes read, of a member that was cut.
   if (claimed > body.length * deflateRatioMax) throw damaged()
+  if (claimed > bytesMax) throw refuse('payload_too_large')
   if (inFlightBytes + claimed > inflatedInFlightBytesMax) {
     throw refuse('service_unavailable', { retryAfterS: 1, message: 'Too many bodies are being received. Retry.' })
   }
