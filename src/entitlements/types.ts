@@ -151,6 +151,20 @@ export type Change =
    * store has numbered it, and no two such ids are equal in any account.
    */
   | { kind: 'rollover'; account: bigint; from: bigint; period: bigint; grant: Grant }
+  /** Ends the grant at `revokedAt`: what is unspent leaves now, or stays usable until a later instant (delta 0). */
+  | {
+      kind: 'revoke'
+      account: bigint
+      grant: bigint
+      period: bigint
+      delta: Units
+      remaining: Units
+      revokedAt: Ms
+      /** Units of the period that were spent before; they stay spent. */
+      uncollected: Units
+    }
+  /** Units that an operation drew go back to the very grant. */
+  | { kind: 'reverse'; account: bigint; grant: bigint; period: bigint; delta: Units; remaining: Units }
   /** The usage counter of the account (entity null) or of one entity, raised to `used`. */
   | { kind: 'used'; account: bigint; entity: string | null; used: Units }
 

@@ -48,4 +48,7 @@ export const examples: Record<string, object> = {
     note: 'sorry for the outage',
   },
   attachProduct: { product: 'pro_monthly' },
+  revokeGrant: { reason: 'given by mistake' },
+  reverseOperation: { customer_id: 'cus_8baa728c-348e-5d6c-af13-1250401ef5de', reason: 'the export failed' },
+  registerEntity: { feature: 'exports', entity_id: 'seat-7' },
 }

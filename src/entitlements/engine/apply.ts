@@ -13,12 +13,19 @@ export function applyChange(account: Account, change: Change): void {
   switch (change.kind) {
     case 'draw':
     case 'lapse':
+    case 'reverse':
       setRemaining(grantOf(account, change.grant), change)
       return
     case 'refill': {
       const grant = grantOf(account, change.grant)
       setRemaining(grant, change)
       grant.periodNo = change.period
+      return
+    }
+    case 'revoke': {
+      const grant = grantOf(account, change.grant)
+      setRemaining(grant, change)
+      grant.revokedAt = change.revokedAt
       return
     }
     case 'rollover':
@@ -31,6 +38,19 @@ export function applyChange(account: Account, change: Change): void {
     default:
       unreachable(change)
   }
+}
+
+/** The account as it will be; the one given, its grants and the changes are left as they are. */
+export function withChanges(account: Account, changes: readonly Change[]): Account {
+  const copy: Account = {
+    ...account,
+    grants: account.grants.map((grant) => ({ ...grant })),
+    entities: new Map(account.entities),
+  }
+  for (const change of changes) {
+    applyChange(copy, change.kind === 'rollover' ? { ...change, grant: { ...change.grant } } : change)
+  }
+  return copy
 }
 
 function grantOf(account: Account, id: bigint): Grant {

@@ -25,6 +25,8 @@ function moves(changes: readonly Change[]): (string | bigint)[][] {
         return ['rollover', change.from, change.grant.amount, `${change.grant.effectiveAt}..${change.grant.expiresAt}`]
       case 'draw':
       case 'used':
+      case 'revoke':
+      case 'reverse':
         throw new Error('settling spends nothing')
       default:
         return unreachable(change)

@@ -3,10 +3,16 @@ import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { randomText } from '../../kernel/ids.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import { publishedFeatures } from '../catalogue/features.ts'
-import { getProduct, termsOf } from '../catalogue/products.ts'
+import { type FeatureRecord, publishedFeatures } from '../catalogue/features.ts'
+import { type GrantTemplate, getProduct, termsOf } from '../catalogue/products.ts'
 import type { Ms } from '../types.ts'
-import { type GrantRecord, grantUnits } from './grants.ts'
+import { entityGrant } from './entities.ts'
+import { type EntityTerms, insertEntityTerms, selectRegisteredIn } from './entities-store.ts'
+import type { GrantRecord } from './grant-record.ts'
+import { type GrantSource, grantUnits, type NewGrant } from './grants.ts'
+import { selectAccountsOf, selectClock } from './grants-store.ts'
+import { holdCustomers } from './hold-customers.ts'
+import { insertAccounts } from './usage-store.ts'
 
 export interface Attachment {
   customerId: string
@@ -15,44 +21,90 @@ export interface Attachment {
   /** Null: at once. */
   startsAt: Ms | null
   expiresAt: Ms | null
+  /** Who attaches it; absent when Turnpike itself does. */
+  actor?: string
+}
+
+type Offer = Pick<Attachment, 'startsAt' | 'expiresAt' | 'actor'> & { source: GrantSource }
+interface Item {
+  template: GrantTemplate
+  feature: FeatureRecord
 }
 
 /**
  * Gives a customer what the Product grants now, in the caller's transaction. Each call is a new source of grants. Templates
- * per entity give nothing here: they wait for entities to be registered. Throws `not_found`, `conflict` for an archived
- * Product, `feature_not_found` when one of its Features is not published any more, and what `grantUnits` throws.
+ * per entity give each registered entity its own grant, and are kept for those that are registered later. Throws
+ * `not_found`, `conflict` for an archived Product, `feature_not_found` when one of its Features is not published any more,
+ * and what `grantUnits` throws.
  */
 export async function attachProduct(tx: Tx, scope: Scope, attachment: Attachment): Promise<GrantRecord[]> {
-  const { customerId, startsAt, expiresAt } = attachment
-  const product = await getProduct(tx, [scope], attachment.product, 'product')
+  const { customerId, product: name, ...times } = attachment
+  const product = await getProduct(tx, [scope], name, 'product')
   if (product.status === 'archived') {
     throw refuse('conflict', { param: 'product', message: `The Product ${product.key} is archived.` })
   }
-  const templates = product.grants.filter((template) => !template.entity_scoped)
-  const features = await publishedFeatures(
-    tx,
-    scope,
-    templates.map((template) => template.feature),
-    () => 'product',
+  const keys = product.grants.map((template) => template.feature)
+  const features = await publishedFeatures(tx, scope, keys, () => 'product')
+  const items = product.grants.map((template, i) => ({ template, feature: must(features[i], 'a Feature for each') }))
+  const ref = `product:${product.publicId}:${randomText(24)}`
+  const offer = { ...times, source: { origin: 'product', ref, rank: 0, productId: product.publicId } as const }
+
+  const shared = items.filter(({ template }) => !template.entity_scoped)
+  const perEntity = items.filter(({ template }) => template.entity_scoped)
+  return grantUnits(tx, scope, [
+    ...shared.map((item) => sharedGrant(customerId, item, offer)),
+    ...(await entityGrants(tx, scope, customerId, perEntity, offer)),
+  ])
+}
+
+function sharedGrant(customerId: string, { template, feature }: Item, offer: Offer): NewGrant {
+  return { ...termsOf(template), ...offer, customerId, feature, entityId: null, note: null }
+}
+
+/** Keeps the terms and gives the grants of the entities that are registered by now. */
+async function entityGrants(
+  tx: Tx,
+  scope: Scope,
+  customerId: string,
+  items: Item[],
+  { startsAt, expiresAt, source, actor }: Offer,
+): Promise<NewGrant[]> {
+  if (items.length === 0) return []
+  const owner = must((await holdCustomers(tx, scope, [customerId])).get(customerId), 'an owner for each')
+  const pairs = items.map(({ feature }) => ({ customerId: owner, featureId: feature.id }))
+  await insertAccounts(
+    tx.client,
+    pairs.map((pair) => ({ scopeId: scope.scopeId, ...pair })),
   )
-  const source = {
-    origin: 'product',
-    ref: `product:${product.publicId}:${randomText(24)}`,
-    rank: 0,
-    productId: product.publicId,
-  } as const
-  return grantUnits(
+  // Not locked: the customer is, which registering waits for too, and accounts are only ever locked all at once.
+  const accounts = await selectAccountsOf(tx, scope, pairs)
+  const registered = await selectRegisteredIn(
     tx,
-    scope,
-    templates.map((template, i) => ({
-      ...termsOf(template),
-      customerId,
-      feature: must(features[i], 'a Feature for each'),
-      entityId: null,
-      startsAt,
-      expiresAt,
-      source,
-      note: null,
-    })),
+    accounts.map((account) => account.id),
   )
+  const now = await selectClock(tx)
+  if (expiresAt !== null && expiresAt <= (startsAt ?? now)) {
+    throw refuse('invalid_request', { param: 'expires_at', message: 'expires_at must be after starts_at' })
+  }
+
+  const grants: NewGrant[] = []
+  for (const { template, feature } of items) {
+    const account = accounts.find((each) => each.feature_id === feature.id)
+    const accountId = must(account, 'the account was made').id
+    const terms: EntityTerms = {
+      source_ref: source.ref,
+      origin: source.origin,
+      rank: source.rank,
+      product_id: source.productId,
+      template,
+      effective_at_ms: BigInt(startsAt ?? now),
+      expires_at_ms: expiresAt === null ? null : BigInt(expiresAt),
+    }
+    await insertEntityTerms(tx, scope, { ...terms, accountId, featureId: feature.id, at: now })
+    for (const { entity_id } of registered.filter((each) => each.account_id === accountId)) {
+      // An attachment that begins in the past begins there for the entities of that time too.
+      grants.push({ ...entityGrant(terms, { customerId: owner, feature, entityId: entity_id, now, actor }), startsAt })
+    }
+  }
+  return grants
 }

@@ -3,25 +3,30 @@ import { type RawRow, raw, type Statement } from '../../db/raw.ts'
 import { mergeChainMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 
-const accounts: Statement = {
-  name: 'entitlements_ledger_accounts',
-  text: `
-    with recursive owners as (
-      select $2::uuid as id, 0 as step
+/** Begins a statement: `owners` are the customer and every record that was merged into it. */
+export function ownersOf(scopeId: string, customerId: string): string {
+  return `with recursive owners as (
+      select ${customerId}::uuid as id, 0 as step
       union
       select gone.id, owners.step + 1
       from owners
       cross join lateral (
         select source_customer_id as id
         from merge_journal
-        where scope_id = $1
+        where scope_id = ${scopeId}
           and customer_id = owners.id
           and status = 'merged'
           and source_customer_id is not null
         offset 0
       ) gone
       where owners.step < ${mergeChainMax}
-    )
+    )`
+}
+
+const accounts: Statement = {
+  name: 'entitlements_ledger_accounts',
+  text: `
+    ${ownersOf('$1', '$2')}
     select a.id
     from (select distinct id from owners) o
     join account a on a.scope_id = $1 and a.customer_id = o.id
@@ -44,10 +49,10 @@ const entries: Statement = {
   name: 'entitlements_ledger_entries',
   text: `
     select e.at_ms, e.account_id, e.version, e.line, e.operation_id, e.grant_id, f.key, f.scale, g.entity_id, e.delta,
-      e.remaining_after, e.kind
+      e.remaining_after, e.kind, e.detail
     from unnest($1::bigint[]) as q(account_id)
     cross join lateral (
-      select at_ms, account_id, version, line, operation_id, grant_id, delta, remaining_after, kind
+      select at_ms, account_id, version, line, operation_id, grant_id, delta, remaining_after, kind, detail
       from entry
       where account_id = q.account_id
         and at_ms <= $2

@@ -4,9 +4,10 @@ import type { Scope } from '../../tenancy/index.ts'
 import { storedUnitsMax } from '../engine/units.ts'
 import type { Ms, Units } from '../types.ts'
 import { type EntryPosition, selectEntries, selectLedgerAccounts } from './entries-store.ts'
+import { detailOf, type EntryDetail } from './entry-detail.ts'
 
 /** One immutable movement of one grant, in stored units. */
-export interface LedgerEntry {
+export interface LedgerEntry extends EntryDetail {
   /** Where it stands in the list: `at_account_version_line`. */
   position: string
   operationId: string | null
@@ -28,7 +29,7 @@ export interface LedgerQuery {
   grantId: bigint | null
 }
 
-const positionPattern = /^(\d{1,16})_(\d{1,18})_(\d{1,18})_(\d{1,4})$/
+const positionPattern = /^(\d{1,16})_(\d{1,18})_(\d{1,18})_(\d{1,5})$/
 const newest: EntryPosition = { at: storedUnitsMax, accountId: storedUnitsMax, version: storedUnitsMax, line: 32_767 }
 
 /** Newest first. `after` is an entry's position; null of the page when it is none. */
@@ -54,6 +55,7 @@ export async function listEntries(
     delta: BigInt(row[9] ?? 0),
     remainingAfter: BigInt(row[10] ?? 0),
     kind: row[11] ?? '',
+    ...detailOf(row[12]),
   }))
 }
 

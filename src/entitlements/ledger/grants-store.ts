@@ -74,6 +74,20 @@ export async function lockAccountsOf(
   )
 }
 
+/** The same without locks. */
+export async function selectAccountsOf(
+  tx: Tx,
+  scope: Scope,
+  pairs: { customerId: string; featureId: number }[],
+): Promise<{ id: bigint; feature_id: number }[]> {
+  return tx.query(
+    `select a.id, a.feature_id
+     from unnest($2::uuid[], $3::int[]) as q(customer_id, feature_id)
+     join account a on a.scope_id = $1 and a.customer_id = q.customer_id and a.feature_id = q.feature_id`,
+    [scope.scopeId, pairs.map((pair) => pair.customerId), pairs.map((pair) => pair.featureId)],
+  )
+}
+
 /** Database clock, read after the locks: a clock in a waiting statement may be from before the wait. */
 export async function selectClock(sql: Sql): Promise<number> {
   const [row] = await sql.query<{ now: bigint }>(
@@ -87,6 +101,7 @@ export interface GrantInsert extends Grant {
   sourceRef: string
   productId: string | null
   note: string | null
+  actor: string | null
 }
 
 const insert: Statement = {
@@ -137,14 +152,17 @@ export interface GrantEntry {
   line: number
   grantId: bigint
   amount: bigint
+  /** JSON */
+  detail: string | null
 }
 
 export async function insertGrantEntries(tx: Tx, scope: Scope, entries: GrantEntry[]): Promise<void> {
   await tx.query(
-    `insert into entry (at_ms, scope_id, account_id, version, line, grant_id, period_no, kind, delta, remaining_after)
-     select at_ms, $1, account_id, version, line, grant_id, 0, 'grant', amount, amount
-     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[])
-       as q(at_ms, account_id, version, line, grant_id, amount)`,
+    `insert into entry (at_ms, scope_id, account_id, version, line, grant_id, period_no, kind, delta, remaining_after,
+       detail)
+     select at_ms, $1, account_id, version, line, grant_id, 0, 'grant', amount, amount, detail::jsonb
+     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::text[])
+       as q(at_ms, account_id, version, line, grant_id, amount, detail)`,
     [
       scope.scopeId,
       intArray(entries.map((entry) => entry.at)),
@@ -153,6 +171,7 @@ export async function insertGrantEntries(tx: Tx, scope: Scope, entries: GrantEnt
       intArray(entries.map((entry) => entry.line)),
       intArray(entries.map((entry) => entry.grantId)),
       intArray(entries.map((entry) => entry.amount)),
+      textArray(entries.map((entry) => entry.detail)),
     ],
   )
 }
@@ -174,13 +193,14 @@ export async function advanceAccounts(
   )
 }
 
-const listed = `a.last_at_ms, f.key, f.type, f.scale, g.source_ref, g.product_id, g.note, g.uncollected, ${grantColumns}`
+/** What `recordOf` reads after the clock. */
+export const grantListColumns = `a.last_at_ms, f.key, f.type, f.scale, g.source_ref, g.product_id, g.note, g.uncollected, ${grantColumns}`
 
 /** Two halves, because each of the two indexes of grants by account holds one of them. */
 const list: Statement = {
   name: 'entitlements_list_grants',
   text: `
-    select floor(extract(epoch from statement_timestamp()) * 1000)::bigint as now, ${listed}
+    select floor(extract(epoch from statement_timestamp()) * 1000)::bigint as now, ${grantListColumns}
     from account a
     join ledger_grant g on g.account_id = a.id and not g.settled
     join feature f on f.id = g.feature_id
@@ -188,7 +208,7 @@ const list: Statement = {
       and a.customer_id = $2
       and ($3::bigint is null or g.id < $3)
     union all
-    select floor(extract(epoch from statement_timestamp()) * 1000)::bigint, ${listed}
+    select floor(extract(epoch from statement_timestamp()) * 1000)::bigint, ${grantListColumns}
     from account a
     join ledger_grant g on g.account_id = a.id and g.settled
     join feature f on f.id = g.feature_id
@@ -207,4 +227,21 @@ export async function selectGrantsOf(
   { limit, after }: Page,
 ): Promise<RawRow[]> {
   return raw(client, list, [scope.scopeId, customerId, after, limit])
+}
+
+const one: Statement = {
+  name: 'entitlements_grant',
+  text: `
+    select a.customer_id, g.scope_id, floor(extract(epoch from statement_timestamp()) * 1000)::bigint, ${grantListColumns}
+    from ledger_grant g
+    join account a on a.id = g.account_id
+    join feature f on f.id = g.feature_id
+    where g.id = $1
+      and g.scope_id = any($2::int[])`,
+}
+
+/** Customer and scope, then the columns of `selectGrantsOf`. */
+export async function selectGrant(tx: Tx, scopes: Scope[], id: bigint): Promise<RawRow | undefined> {
+  const [row] = await raw(tx.client, one, [id, intArray(scopes.map(({ scopeId }) => scopeId))])
+  return row
 }

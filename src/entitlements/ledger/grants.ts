@@ -1,12 +1,11 @@
-import type { Pool, Tx } from '../../db/pool.ts'
+import type { Tx } from '../../db/pool.ts'
 import { assert, must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
-import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { type GrantTerms, type Interval, type StoredTerms, storedTerms } from '../catalogue/grant-terms.ts'
-import { settle } from '../engine/settle.ts'
-import type { Feature, FeatureType, Grant, GrantOrigin, Ms, Units } from '../types.ts'
-import { grantOf } from './grant-row.ts'
+import type { Feature, Grant, GrantOrigin, Ms } from '../types.ts'
+import { detailJson } from './entry-detail.ts'
+import { type GrantRecord, stateAt } from './grant-record.ts'
 import {
   advanceAccounts,
   type GrantInsert,
@@ -14,11 +13,9 @@ import {
   insertGrants,
   type LockedAccount,
   lockAccountsOf,
-  lockCustomers,
   selectClock,
-  selectGrantsOf,
-  selectSurvivors,
 } from './grants-store.ts'
+import { holdCustomers } from './hold-customers.ts'
 import { insertAccounts } from './usage-store.ts'
 
 /** Where a grant comes from. One source makes at most one grant per Feature and entity, ever. */
@@ -44,20 +41,8 @@ export interface NewGrant extends GrantTerms {
   paidUntil?: Ms | null
   source: GrantSource
   note: string | null
-}
-
-export type GrantState = 'scheduled' | 'live' | 'drained' | 'expired' | 'revoked'
-
-/** A grant as the workspace sees it. `grant.remaining` is as of now: due resets are done. */
-export interface GrantRecord {
-  grant: Grant
-  customerId: string
-  feature: { key: string; type: FeatureType; scale: number }
-  productId: string | null
-  note: string | null
-  state: GrantState
-  /** Units that were spent before a revocation could take them back. */
-  uncollected: Units
+  /** Who makes it, for the ledger: the id of a key or user; absent when Turnpike itself does. */
+  actor?: string
 }
 
 /**
@@ -68,7 +53,7 @@ export interface GrantRecord {
 export async function grantUnits(tx: Tx, scope: Scope, grants: NewGrant[]): Promise<GrantRecord[]> {
   if (grants.length === 0) return []
   const terms = grants.map((grant) => storedTerms(grant.feature, grant))
-  const owners = await holdOwners(tx, scope, [...new Set(grants.map((grant) => grant.customerId))])
+  const owners = await holdCustomers(tx, scope, [...new Set(grants.map((grant) => grant.customerId))])
   const accounts = await openAccounts(tx, scope, grants, owners)
   const now = await selectClock(tx)
 
@@ -91,38 +76,6 @@ export async function grantUnits(tx: Tx, scope: Scope, grants: NewGrant[]): Prom
       uncollected: 0n,
     }
   })
-}
-
-/** Newest first, ended ones included. `after` is the number of a grant. */
-export async function listGrants(pool: Pool, scope: Scope, customerId: string, page: Page): Promise<GrantRecord[]> {
-  const rows = await pool.connected((client) => selectGrantsOf(client, scope, customerId, page))
-  return rows.map((row) => {
-    const [now, lastAt, key, type, scale, , productId, note, uncollected] = row
-    const at = Math.max(Number(now), Number(lastAt))
-    const feature = { key: key ?? '', type: type as FeatureType, scale: Number(scale) } // type: by the table's check
-    const grant = settledAlone(grantOf(row, 9), at)
-    return {
-      grant,
-      customerId,
-      feature,
-      productId: productId ?? null,
-      note: note ?? null,
-      state: stateAt(grant, feature.type, at),
-      uncollected: BigInt(uncollected ?? 0),
-    }
-  })
-}
-
-/** The survivor for each id, held. A merge that commits between the look and the lock makes us look again. */
-async function holdOwners(tx: Tx, scope: Scope, customerIds: string[]): Promise<Map<string, string>> {
-  for (let attempt = 0; attempt < 3; attempt++) {
-    const found = await selectSurvivors(tx, scope, customerIds)
-    if (found.length < customerIds.length) throw refuse('not_found', { message: 'There is no such customer.' })
-    const survivors = [...new Set(found.map(({ survivor }) => survivor))]
-    const held = await lockCustomers(tx, scope, survivors)
-    if (held.length === survivors.length) return new Map(found.map(({ asked, survivor }) => [asked, survivor]))
-  }
-  throw refuse('service_unavailable')
 }
 
 /** The accounts of all (owner, Feature) pairs, made where missing, locked. */
@@ -166,6 +119,7 @@ function rowOf(grant: NewGrant, terms: StoredTerms, account: LockedAccount, now:
     sourceRef: source.ref,
     productId: source.productId,
     note: grant.note,
+    actor: grant.actor ?? null,
     rolledFrom: null,
     rank: source.rank,
     unlimited: terms.unlimited,
@@ -208,6 +162,7 @@ async function enter(
       line,
       grantId: must(ids[i], 'an id for each'),
       amount: row.amount,
+      detail: detailJson({ actor: row.actor, note: row.note }),
     }
   })
   await insertGrantEntries(tx, scope, entries)
@@ -215,26 +170,4 @@ async function enter(
     tx,
     accounts.map(({ id, version }) => ({ id, version: version + 1n, lastAt: lastAt.get(id) ?? 0 })),
   )
-}
-
-function stateAt(grant: Grant, type: FeatureType, at: Ms): GrantState {
-  if (grant.revokedAt !== null && grant.revokedAt <= at) return 'revoked'
-  if (grant.expiresAt !== null && grant.expiresAt <= at) return 'expired'
-  if (grant.effectiveAt > at) return 'scheduled'
-  return grant.remaining === 0n && !grant.unlimited && type !== 'boolean' ? 'drained' : 'live'
-}
-
-/** With its own due reset done. What a period left for rollover shows once it has a row. */
-function settledAlone(grant: Grant, at: Ms): Grant {
-  const account = {
-    id: grant.accountId,
-    featureId: 0,
-    used: 0n,
-    entities: new Map<string, { used: Units; registered: boolean }>(),
-    grants: [grant],
-    lastAt: at,
-    version: 0n,
-  }
-  const refill = settle(account, grant.entityId, at).find((change) => change.kind === 'refill')
-  return refill ? { ...grant, remaining: refill.remaining, periodNo: refill.period } : grant
 }

@@ -6,6 +6,7 @@ import {
   closeMerged,
   lockBoth,
   type MergingAccount,
+  moveEntityTerms,
   moveGrants,
   repointAccount,
   selectAllEntities,
@@ -58,8 +59,11 @@ async function mergeOne(
 async function joinAccounts(tx: Tx, source: MergingAccount, target: MergingAccount): Promise<void> {
   const outcome = decideMerge(await accountOf(tx, source), await accountOf(tx, target))
   await moveGrants(tx, source.id, target.id)
+  await moveEntityTerms(tx, source.id, target.id)
   await writeMerged(tx, target.id, outcome)
-  if (outcome.entities.length > 0) await writeMergedEntities(tx, target.id, outcome.entities)
+  if (outcome.entities.length > 0) {
+    await writeMergedEntities(tx, { source: source.id, target: target.id }, outcome.entities)
+  }
   await closeMerged(tx, source.id, target.id)
 }
 

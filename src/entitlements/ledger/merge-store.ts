@@ -35,6 +35,11 @@ export async function repointAccount(tx: Tx, accountId: bigint, customerId: stri
   await tx.query(`update account set customer_id = $2, version = version + 1 where id = $1`, [accountId, customerId])
 }
 
+/** What attached Products give the entities of the account that are registered later. */
+export async function moveEntityTerms(tx: Tx, source: bigint, target: bigint): Promise<void> {
+  await tx.query(`update entity_terms set account_id = $2 where account_id = $1`, [source, target])
+}
+
 /** Twice, because each half has an index of its own. */
 export async function moveGrants(tx: Tx, source: bigint, target: bigint): Promise<void> {
   await tx.query(`update ledger_grant set account_id = $2 where account_id = $1 and not settled`, [source, target])
@@ -53,17 +58,24 @@ export async function writeMerged(
   ])
 }
 
+/** An entity that both had registered keeps the registration it has here. */
 export async function writeMergedEntities(
   tx: Tx,
-  target: bigint,
+  { source, target }: { source: bigint; target: bigint },
   entities: { entityId: string; used: bigint; registered: boolean }[],
 ): Promise<void> {
   await tx.query(
-    `insert into account_entity (account_id, entity_id, used_total, registered)
-     select $1, entity_id, used_total, registered
-     from unnest($2::text[], $3::bigint[], $4::boolean[]) as q(entity_id, used_total, registered)
-     on conflict (account_id, entity_id) do update set used_total = excluded.used_total, registered = excluded.registered`,
+    `insert into account_entity (account_id, entity_id, used_total, registered, registration, registered_at_ms)
+     select $2, q.entity_id, q.used_total, q.registered, s.registration, s.registered_at_ms
+     from unnest($3::text[], $4::bigint[], $5::boolean[]) as q(entity_id, used_total, registered)
+     join account_entity s on s.account_id = $1 and s.entity_id = q.entity_id
+     on conflict (account_id, entity_id) do update
+     set used_total = excluded.used_total,
+       registered = excluded.registered,
+       registration = coalesce(account_entity.registration, excluded.registration),
+       registered_at_ms = coalesce(account_entity.registered_at_ms, excluded.registered_at_ms)`,
     [
+      source,
       target,
       entities.map((entity) => entity.entityId),
       entities.map((entity) => entity.used),

@@ -91,6 +91,11 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
           ...workspaceErrors(400, 401, 402, ...errors, ...(body === undefined ? [] : [413]), 503),
         },
       },
+      // Where every field may be left out, so may the body.
+      preValidation: (request, _reply, done) => {
+        if (body !== undefined) request.body ??= {}
+        done()
+      },
       preHandler: (request, _reply, done) => {
         // An operation without a body knows no field.
         const unknown = body === undefined && request.body ? Object.keys(request.body)[0] : undefined

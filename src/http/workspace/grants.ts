@@ -1,7 +1,14 @@
 import Type, { type Static } from 'typebox'
 import { wireCustomerId } from '../../customers/index.ts'
 import type { Pool } from '../../db/pool.ts'
-import { attachProduct, type GrantRecord, grantUnits, listGrants, publishedFeatures } from '../../entitlements/index.ts'
+import {
+  attachProduct,
+  type GrantRecord,
+  grantUnits,
+  listGrants,
+  publishedFeatures,
+  revokeGrant,
+} from '../../entitlements/index.ts'
 import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { randomText } from '../../kernel/ids.ts'
@@ -109,6 +116,7 @@ export function grants({ get, post }: Endpoints, pool: Pool): void {
           expiresAt: timeOf(body.expires_at, 'expires_at'),
           source: { origin: 'manual', ref: `manual:${randomText(24)}`, rank: 0, productId: null },
           note: body.note ?? null,
+          actor: change.caller.actor.id,
         },
       ])
       const after = show(must(made, 'a grant for the command'))
@@ -124,7 +132,7 @@ export function grants({ get, post }: Endpoints, pool: Pool): void {
       tag,
       summary: 'Attach a Product by hand',
       description:
-        'Makes the grants of the Product as it is now, and answers them. Templates per entity give nothing here. Attaching it again grants again.',
+        'Makes the grants of the Product as it is now, and answers them. Templates per entity give each registered entity a grant of its own, also those that are registered later. Attaching it again grants again.',
       params: byId,
       body: closed({ product: idOrKey, starts_at: startsAt, expires_at: expiresAt }),
       answers: { 201: listOf(GrantObject) },
@@ -137,10 +145,42 @@ export function grants({ get, post }: Endpoints, pool: Pool): void {
         product: body.product,
         startsAt: timeOf(body.starts_at, 'starts_at'),
         expiresAt: timeOf(body.expires_at, 'expires_at'),
+        actor: change.caller.actor.id,
       })
       const after = wholeList(made.map(show))
       await change.audit('attach_product', 'customer', wireCustomerId(customer.id), { after })
       return { status: 201, body: after }
+    },
+  )
+
+  post(
+    {
+      path: '/grants/:id/revoke',
+      operationId: 'revokeGrant',
+      tag,
+      summary: 'Revoke a grant',
+      description:
+        'At once, its unspent units leave; until a later `at` they stay usable. Spent units stay spent, and so does what ended periods have rolled over. A revocation can be brought forward, not put off: repeated, it answers the same.',
+      params: closed({ id: Type.String({ pattern: '^grant_[0-9]{1,18}$' }) }),
+      body: closed({
+        reason: Type.Optional(nullable(Type.String({ maxLength: noteCharsMax, 'x-storable': true }))),
+        at: Type.Optional(nullable(instant)),
+      }),
+      answers: { 200: GrantObject },
+      errors: [404],
+    },
+    async (change, { params, body }) => {
+      const grantId = BigInt(params.id.slice('grant_'.length))
+      const { before, after } = await revokeGrant(change.tx, change.scopes(), grantId, {
+        at: timeOf(body.at, 'at'),
+        actor: change.caller.actor.id,
+        note: body.reason ?? null,
+      })
+      const states = { before: show(before), after: show(after) }
+      if (states.before.revoked_at !== states.after.revoked_at) {
+        await change.audit('revoke', 'grant', states.after.id, states)
+      }
+      return { status: 200, body: states.after }
     },
   )
 }

@@ -6,9 +6,11 @@ import { balances } from './balances.ts'
 import { authenticateCaller, type CallerOptions } from './caller.ts'
 import { type CustomerServices, customers } from './customers.ts'
 import { endpoints } from './endpoint.ts'
+import { entities } from './entities.ts'
 import { features } from './features.ts'
 import { grants } from './grants.ts'
 import { ledger } from './ledger.ts'
+import { operations } from './operations.ts'
 import { products } from './products.ts'
 import { projects } from './projects.ts'
 import { publishableKeys } from './publishable-keys.ts'
@@ -33,7 +35,9 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     customers(to, services)
     balances(to, { pool, balances: createBalances(services) })
     ledger(to, pool)
+    operations(to, pool)
     grants(to, pool)
+    entities(to, pool)
   })
 }
 

@@ -22,6 +22,11 @@ const EntryObject = Type.Object(
     reason: Type.String({
       description: 'grant, draw, refill, lapse, rollover, revoke, restore, reverse, shrink or move',
     }),
+    actor: Type.Unsafe<string | null>({
+      ...nullableString,
+      description: 'Id of the key or user, where a person moved it.',
+    }),
+    note: Type.Unsafe<string | null>({ ...nullableString, description: 'The words that were given for it.' }),
     occurred_at: instant,
   },
   { title: 'LedgerEntry' },
@@ -46,7 +51,7 @@ export function ledger({ get }: Endpoints, pool: Pool): void {
       errors: [404],
     },
     async (look, { params, query }) => {
-      const page = pageOf(query, /^[0-9]{1,16}(_[0-9]{1,18}){2}_[0-9]{1,4}$/)
+      const page = pageOf(query, /^[0-9]{1,16}(_[0-9]{1,18}){2}_[0-9]{1,5}$/)
       const { customer, scope } = await findCustomer(pool, look.scopes(), params.id)
       const wanted = {
         customerId: customer.id,
@@ -72,6 +77,8 @@ function show(entry: LedgerEntry): Static<typeof EntryObject> {
     delta: amountOf(entry.delta, scale),
     remaining_after: amountOf(entry.remainingAfter, scale),
     reason: entry.kind,
+    actor: entry.actor,
+    note: entry.note,
     occurred_at: instantOf(entry.at),
   }
 }
