@@ -125,6 +125,16 @@ describe('POST /customers/{id}/entities', () => {
     assert.equal((await spend(1, 'seat-1')).balance, 11)
   })
 
+  test('ids that nobody registered never raise the units a customer can get', async () => {
+    const { attach, register, spend } = await world()
+    await attach()
+    await register('seat-1')
+    const ids = ['x', 'y', 'z', 'seat-1 ', 'SEAT-1'].flatMap((id) => [id, `${id}-2`, `${id}-3`])
+    const answers = await Promise.all(ids.map((id) => spend(1, id)))
+    assert.equal(answers.filter(({ accepted }) => accepted).length, 10)
+    assert.equal((await spend(5, 'seat-1')).accepted, true)
+  })
+
   test('however registering and attaching meet, each seat gets each attachment once', async () => {
     const { attach, register, grants } = await world()
     const seats = ['a', 'b', 'c', 'd']

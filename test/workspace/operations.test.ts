@@ -110,6 +110,26 @@ describe('GET /operations/{operation_id}', () => {
     assert.deepEqual(await told('gate'), [false, 'feature_not_consumable', null, 'boolean', []])
   })
 
+  test('its payers are found among many others, also where versions have no entries', async () => {
+    const { ws, grant, spend, operation } = await world()
+    const { id } = await grant({ allowance: 100 })
+    for (let i = 0; i < 10; i++) await spend(`before-${i}`, 1)
+    const wide = await grant({ unlimited: true })
+    for (let i = 0; i < 10; i++) await spend(`free-${i}`, 1)
+    await ws.post(`/grants/${wide.id}/revoke`)
+    for (let i = 0; i < 10; i++) await spend(`after-${i}`, 2)
+    for (let i = 0; i < 10; i++) {
+      for (const [name, units] of [
+        ['before', [1]],
+        ['free', []],
+        ['after', [2]],
+      ] as const) {
+        const paid = units.map((count) => ({ grant_id: id, feature: 'exports', entity_id: null, units: count }))
+        assert.deepEqual((await operation(`${name}-${i}`)).paid, paid)
+      }
+    }
+  })
+
   test('one of another environment or workspace is not found', async () => {
     const { ws, grant, spend } = await world()
     await grant({ allowance: 3 })
@@ -290,6 +310,19 @@ describe('POST /operations/{operation_id}/reverse, 200', () => {
     const answers = await Promise.all([reverse('op'), reverse('op')])
     for (const { body } of answers) assert.deepEqual([body.returned, body.not_returned], [[], []])
     assert.deepEqual(answers[0]?.body, answers[1]?.body)
+  })
+
+  test('the largest spends go back to the unit', async () => {
+    const { grant, spend, reverse, left } = await world()
+    const most = Number.MAX_SAFE_INTEGER
+    const grants = [await grant({ allowance: most }), await grant({ allowance: most })]
+    await spend('one', 1)
+    await spend('most', most)
+    const { body } = await reverse('most')
+    const units = body.returned.map((part: Body) => part.units)
+    assert.deepEqual(units, [1, most - 1])
+    await reverse('one')
+    assert.deepEqual(await left(), Object.fromEntries(grants.map(({ id }) => [id, most])))
   })
 
   test('after a merge either id of the customer will do', async () => {
