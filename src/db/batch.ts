@@ -2,7 +2,7 @@ import { type ErrorCode, refuse } from '../kernel/errors.ts'
 
 /**
  * Request coalescing. A request starts at once when its lane is idle; those that arrive while a batch is running leave
- * together as the next one. There is no timer, so low load pays no delay, and one COMMIT pays for hundreds of requests.
+ * together as the next one. No timer starts work, so low load pays no delay, and one COMMIT pays for hundreds of requests.
  * The start is put off to the end of the event loop's poll phase only, so that requests read in one go travel together.
  */
 export interface BatchOptions<Item, Result> {
@@ -22,7 +22,7 @@ export interface BatchOptions<Item, Result> {
   weigh?: (item: Item) => number
   weightMax?: number
   batchWeightMax?: number
-  /** Milliseconds in the queue after which an item is refused. */
+  /** Milliseconds in the queue after which an item is refused, whatever the batches under way are doing. */
   waitMsMax: number
   now: () => number
   /** Whether a failed batch may be tried again item by item, so that one bad item never fails its neighbours. */
@@ -52,6 +52,7 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
   let waiting = 0
   let waitingWeight = 0
   let scheduled = false
+  let watching = false
 
   function add(item: Item): Promise<Result> {
     const key = laneKey?.(item)
@@ -66,6 +67,7 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
     return new Promise((resolve, reject) => {
       const queue = queues[key === undefined ? 0 : laneOf(key, lanes)]
       queue?.push({ item, key, weight, since: now(), resolve, reject })
+      if (!watching) watch(waitMsMax + 1)
       if (!scheduled) {
         scheduled = true
         setImmediate(startIdle)
@@ -89,26 +91,51 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
     }
   }
 
-  /** The next batch in arrival order; items that waited too long are refused here, before any database work. */
+  /** The next batch in arrival order. */
   function take(lane: number): Waiting<Item, Result>[] {
     const queue = queues[laneKey ? lane : 0] ?? []
-    const batch: Waiting<Item, Result>[] = []
-    const deadline = now() - waitMsMax
+    refuseLate(queue)
     let taken = 0
     let weight = 0
     for (const entry of queue) {
-      if (batch.length >= itemsMax || (batch.length > 0 && weight + entry.weight > batchWeightMax)) break
+      if (taken >= itemsMax || (taken > 0 && weight + entry.weight > batchWeightMax)) break
       taken++
-      if (entry.since < deadline) {
-        entry.reject(refuse(overloaded, { retryAfterS: 1, message: 'The request waited too long. Retry.' }))
-      } else {
-        batch.push(entry)
-        weight += entry.weight
-      }
+      weight += entry.weight
       leave(entry)
     }
-    queue.splice(0, taken)
-    return batch
+    return queue.splice(0, taken)
+  }
+
+  /** Refuses what waited too long, before any work is done for it. */
+  function refuseLate(queue: Waiting<Item, Result>[]): void {
+    let late = 0
+    for (const entry of queue) {
+      if (!isLate(entry)) break
+      late++
+      leave(entry)
+      refuseEntry(entry)
+    }
+    queue.splice(0, late)
+  }
+
+  /** One timer for all that wait, so that a batch that hangs keeps nobody beyond the deadline. */
+  function watch(ms: number): void {
+    watching = true
+    const timer = setTimeout(() => {
+      watching = false
+      for (const queue of queues) refuseLate(queue)
+      const oldest = Math.min(...queues.map(([first]) => first?.since ?? Number.POSITIVE_INFINITY))
+      if (waiting > 0) watch(Math.max(1, oldest + waitMsMax + 1 - now()))
+    }, ms)
+    timer.unref()
+  }
+
+  function isLate({ since }: Waiting<Item, Result>): boolean {
+    return since < now() - waitMsMax
+  }
+
+  function refuseEntry(entry: Waiting<Item, Result>): void {
+    entry.reject(refuse(overloaded, { retryAfterS: 1, message: 'The request waited too long. Retry.' }))
   }
 
   function leave(entry: Waiting<Item, Result>): void {
@@ -129,11 +156,16 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
       if (results.length !== batch.length) throw new Error(`a batch of ${batch.length} gave ${results.length} results`)
       for (let i = 0; i < batch.length; i++) batch[i]?.resolve(results[i] as Result) // same length, checked above
     } catch (error) {
-      if (batch.length > 1 && splitOn(error)) {
-        for (const entry of batch) await settle([entry], lane)
-      } else {
-        for (const entry of batch) entry.reject(error)
-      }
+      if (batch.length > 1 && splitOn(error)) return oneByOne(batch, lane)
+      for (const entry of batch) entry.reject(error)
+    }
+  }
+
+  /** Those whose time is over meanwhile are refused: each try may take as long as the failed one did. */
+  async function oneByOne(batch: Waiting<Item, Result>[], lane: number): Promise<void> {
+    for (const entry of batch) {
+      if (isLate(entry)) refuseEntry(entry)
+      else await settle([entry], lane)
     }
   }
 
