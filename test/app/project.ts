@@ -154,11 +154,11 @@ export function anEvent(distinctId: string, more: object = {}): Record<string, u
 }
 
 /** Asks again until the answer is one to go on with; fails after `withinMs`. */
-export async function eventually<T>(ask: () => Promise<T | undefined | false>, withinMs = 5000): Promise<T> {
+export async function eventually<T>(ask: () => Promise<T | undefined | null | false>, withinMs = 5000): Promise<T> {
   const deadline = performance.now() + withinMs
   for (;;) {
     const answer = await ask()
-    if (answer !== undefined && answer !== false) return answer
+    if (answer !== undefined && answer !== null && answer !== false) return answer
     if (performance.now() > deadline) throw new Error(`not within ${withinMs} ms`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }

@@ -1,4 +1,4 @@
-const entityTag = /(?:W\/)?"[^"]*"/g
+const listMember = /(?:^|,)[ \t]*((?:W\/)?"[^"]*")[ \t]*(?=,|$)/g
 
 /**
  * The member of an `If-None-Match` header that names `tag`, in the very bytes the caller sent; undefined when none does.
@@ -8,5 +8,8 @@ export function matchingTag(header: string | undefined, tag: string): string | u
   if (header === undefined) return undefined
   if (header === tag) return tag
   if (header.trim() === '*') return tag
-  return header.match(entityTag)?.find((member) => (member.startsWith('W/') ? member.slice(2) : member) === tag)
+  for (const [, member = ''] of header.matchAll(listMember)) {
+    if ((member.startsWith('W/') ? member.slice(2) : member) === tag) return member
+  }
+  return undefined
 }
