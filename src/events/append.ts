@@ -36,6 +36,8 @@ export interface EventLog extends AsyncDisposable {
 
 /** More writers make smaller groups; two keep the next group moving while one waits for the disk. */
 const writers = { single: 2, batch: 2 } as const
+/** Of what may wait in the process: a batch takes a thousand events at once, singles need a connection for each. */
+const share = { single: 1 / 4, batch: 3 / 4 } as const
 
 /** The durable log. Single events and batches have writers and connections of their own, so neither waits for the other. */
 export function createLog({ url, tombstoneKey, clock }: LogOptions): EventLog {
@@ -53,7 +55,6 @@ export function createLog({ url, tombstoneKey, clock }: LogOptions): EventLog {
 
   const waiting = {
     waitMsMax: appendWaitMsMax,
-    weightMax: appendWaitingBytesMax / 2,
     batchWeightMax: appendGroupBytesMax,
     now: () => clock.now(),
     splitOn: (error: unknown) => !(error instanceof Refusal),
@@ -63,7 +64,8 @@ export function createLog({ url, tombstoneKey, clock }: LogOptions): EventLog {
     run: (items) => store(single, items),
     lanes: writers.single,
     itemsMax: appendGroupEventsMax,
-    waitingMax: appendWaitingEventsMax / 2,
+    waitingMax: appendWaitingEventsMax * share.single,
+    weightMax: appendWaitingBytesMax * share.single,
     weigh: ({ event }) => event.text.length,
   })
   const addBatch = coalesce<readonly Appending[], AppendResult[]>({
@@ -71,7 +73,8 @@ export function createLog({ url, tombstoneKey, clock }: LogOptions): EventLog {
     run: async (batches) => cut(await store(batch, batches.flat()), batches),
     lanes: writers.batch,
     itemsMax: appendGroupEventsMax,
-    waitingMax: appendWaitingEventsMax / 2,
+    waitingMax: appendWaitingEventsMax * share.batch,
+    weightMax: appendWaitingBytesMax * share.batch,
     weigh: (items) => Math.max(items.length * eventShare, bytesOf(items)),
   })
 
