@@ -5,7 +5,6 @@ export {
   archiveFeature,
   createFeature,
   type Edit,
-  type FeatureRecord,
   getFeature,
   listFeatures,
   publishedFeatures,
@@ -16,13 +15,11 @@ export { intervals } from './catalogue/grant-terms.ts'
 export {
   archiveProduct,
   createProduct,
-  type GrantTemplate,
   getProduct,
   listProducts,
-  type ProductRecord,
-  type StoreLink,
   updateProduct,
 } from './catalogue/products.ts'
+export type { FeatureRecord, GrantTemplate, ProductRecord, StoreLink } from './catalogue/types.ts'
 export type { Balance, BalanceGrant } from './engine/balance.ts'
 export { activeFeatures } from './engine/view.ts'
 export { attachProduct } from './ledger/attach-product.ts'

@@ -3,7 +3,7 @@ import type { Page } from '../../kernel/page.ts'
 import type { Platform, Scope } from '../../tenancy/index.ts'
 import type { FeatureType } from '../types.ts'
 import type { FeatureStatus } from './catalogue-store.ts'
-import type { FeatureCost, FeatureRecord } from './features.ts'
+import type { FeatureCost, FeatureRecord } from './types.ts'
 
 const columns = 'scope_id, id, public_id, key, name, type, platforms, scale, status, created_at, updated_at'
 

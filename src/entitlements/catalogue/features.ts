@@ -4,8 +4,7 @@ import { refuse } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Platform, Scope } from '../../tenancy/index.ts'
-import type { Cost, Feature, FeatureType } from '../types.ts'
-import type { FeatureStatus } from './catalogue-store.ts'
+import type { FeatureType } from '../types.ts'
 import { type CreditCost, type ExactCost, parseCost } from './credit-costs.ts'
 import {
   insertFeature,
@@ -16,21 +15,7 @@ import {
   selectFeaturesNamed,
   updateFeatureRow,
 } from './feature-store.ts'
-
-/** A Feature as its author sees it. */
-export interface FeatureRecord extends Feature {
-  scopeId: number
-  status: FeatureStatus
-  /** Of a credit system, by member key; empty for the others. */
-  costs: FeatureCost[]
-  createdAt: Date
-  updatedAt: Date
-}
-
-export interface FeatureCost extends Cost {
-  /** Key of the member. */
-  feature: string
-}
+import type { FeatureRecord } from './types.ts'
 
 export interface NewFeature {
   /** 1 to 256 characters, trimmed, unique in the scope. */

@@ -1,7 +1,7 @@
 import type { Sql, Tx } from '../../db/pool.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import type { GrantTemplate, ProductRecord, ProductStatus, ProductType, StoreLink } from './products.ts'
+import type { GrantTemplate, ProductRecord, ProductStatus, ProductType, StoreLink } from './types.ts'
 
 const columns = 'scope_id, id, key, name, type, grants, status, created_at, updated_at'
 

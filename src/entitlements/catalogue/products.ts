@@ -4,8 +4,8 @@ import { refuse } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import { type Edit, type FeatureRecord, publishedFeatures, theOne } from './features.ts'
-import { type GrantTerms, type Interval, storedTerms } from './grant-terms.ts'
+import { type Edit, publishedFeatures, theOne } from './features.ts'
+import { type GrantTerms, storedTerms } from './grant-terms.ts'
 import {
   deleteLinks,
   insertLink,
@@ -15,46 +15,7 @@ import {
   selectProductsNamed,
   updateProductRow,
 } from './product-store.ts'
-
-export type ProductType = 'subscription' | 'one_time'
-export type ProductStatus = 'active' | 'archived'
-
-/** What a Product gives of one Feature. This very JSON is stored; a grant copies its terms when it is made. */
-export interface GrantTemplate {
-  /** Key of a published Feature. */
-  feature: string
-  /** 0 to 2^53 − 1 in units of the Feature; null for a boolean one and with `unlimited`. */
-  allowance: number | null
-  unlimited: boolean
-  interval: Interval | null
-  /** For each registered entity of the customer instead of all together. */
-  entity_scoped: boolean
-  rollover: { max: number | null; periods: number | null } | null
-}
-
-/** A store product that leads to the Product. */
-export interface StoreLink {
-  store: 'appstore' | 'playstore'
-  productId: string
-  basePlanId: string | null
-  purchaseOptionId: string | null
-  offerId: string | null
-  /** Play only: it may be consumed and bought again. */
-  consumable: boolean
-}
-
-export interface ProductRecord {
-  scopeId: number
-  publicId: string
-  key: string
-  name: string
-  type: ProductType
-  grants: GrantTemplate[]
-  stores: StoreLink[]
-  status: ProductStatus
-  createdAt: Date
-  updatedAt: Date
-}
+import type { FeatureRecord, GrantTemplate, ProductRecord, StoreLink } from './types.ts'
 
 export type NewProduct = Pick<ProductRecord, 'key' | 'name' | 'type' | 'grants' | 'stores'>
 

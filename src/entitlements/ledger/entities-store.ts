@@ -1,7 +1,7 @@
 import { intArray } from '../../db/literal.ts'
 import type { Sql, Tx } from '../../db/pool.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import type { GrantTemplate } from '../catalogue/products.ts'
+import type { GrantTemplate } from '../catalogue/types.ts'
 import type { GrantOrigin } from '../types.ts'
 import type { HeldAccount } from './movements-store.ts'
 

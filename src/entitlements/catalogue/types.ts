@@ -1,0 +1,59 @@
+import type { Cost, Feature } from '../types.ts'
+import type { FeatureStatus } from './catalogue-store.ts'
+import type { Interval } from './grant-terms.ts'
+
+/** A Feature as its author sees it. */
+export interface FeatureRecord extends Feature {
+  scopeId: number
+  status: FeatureStatus
+  /** Of a credit system, by member key; empty for the others. */
+  costs: FeatureCost[]
+  createdAt: Date
+  updatedAt: Date
+}
+
+export interface FeatureCost extends Cost {
+  /** Key of the member. */
+  feature: string
+}
+
+export type ProductType = 'subscription' | 'one_time'
+
+export type ProductStatus = 'active' | 'archived'
+
+/** What a Product gives of one Feature. This very JSON is stored; a grant copies its terms when it is made. */
+export interface GrantTemplate {
+  /** Key of a published Feature. */
+  feature: string
+  /** 0 to 2^53 − 1 in units of the Feature; null for a boolean one and with `unlimited`. */
+  allowance: number | null
+  unlimited: boolean
+  interval: Interval | null
+  /** For each registered entity of the customer instead of all together. */
+  entity_scoped: boolean
+  rollover: { max: number | null; periods: number | null } | null
+}
+
+/** A store product that leads to the Product. */
+export interface StoreLink {
+  store: 'appstore' | 'playstore'
+  productId: string
+  basePlanId: string | null
+  purchaseOptionId: string | null
+  offerId: string | null
+  /** Play only: it may be consumed and bought again. */
+  consumable: boolean
+}
+
+export interface ProductRecord {
+  scopeId: number
+  publicId: string
+  key: string
+  name: string
+  type: ProductType
+  grants: GrantTemplate[]
+  stores: StoreLink[]
+  status: ProductStatus
+  createdAt: Date
+  updatedAt: Date
+}
