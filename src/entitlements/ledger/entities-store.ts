@@ -1,4 +1,4 @@
-import { intArray } from '../../db/literal.ts'
+import { int8s } from '../../db/binary-array.ts'
 import type { Sql, Tx } from '../../db/pool.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import type { GrantTemplate } from '../catalogue/types.ts'
@@ -88,7 +88,7 @@ export function selectRegisteredIn(tx: Tx, accountIds: bigint[]): Promise<{ acco
      where account_id = any($1::bigint[])
        and registered
      order by registration`,
-    [intArray(accountIds)],
+    [int8s(accountIds)],
   )
 }
 

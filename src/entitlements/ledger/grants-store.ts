@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { boolArray, intArray, textArray } from '../../db/literal.ts'
+import { bools, int4s, int8s, texts } from '../../db/binary-array.ts'
 import type { Sql, Tx } from '../../db/pool.ts'
 import { type RawRow, raw, type Statement } from '../../db/raw.ts'
 import { mergeChainMax } from '../../kernel/limits.ts'
@@ -113,7 +113,7 @@ const insert: Statement = {
     select $1, account_id, feature_id, entity_id, source_ref, origin, rank, unlimited, amount,
       amount, effective_at_ms, expires_at_ms, paid_until_ms, cycle_unit, effective_at_ms, rollover::jsonb, product_id, note,
       created_at_ms
-    from unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[], $7::smallint[], $8::bool[], $9::bigint[],
+    from unnest($2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[], $7::int[], $8::bool[], $9::bigint[],
       $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[], $16::text[], $17::bigint[])
       with ordinality as q(account_id, feature_id, entity_id, source_ref, origin, rank, unlimited, amount,
         effective_at_ms, expires_at_ms, paid_until_ms, cycle_unit, rollover, product_id, note, created_at_ms, n)
@@ -125,22 +125,22 @@ const insert: Statement = {
 export async function insertGrants(tx: Tx, scope: Scope, grants: GrantInsert[]): Promise<bigint[]> {
   const rows = await raw(tx.client, insert, [
     scope.scopeId,
-    intArray(grants.map((grant) => grant.accountId)),
-    intArray(grants.map((grant) => grant.featureId)),
-    textArray(grants.map((grant) => grant.entityId)),
-    textArray(grants.map((grant) => grant.sourceRef)),
-    textArray(grants.map((grant) => grant.origin)),
-    intArray(grants.map((grant) => grant.rank)),
-    boolArray(grants.map((grant) => grant.unlimited)),
-    intArray(grants.map((grant) => grant.amount)),
-    intArray(grants.map((grant) => grant.effectiveAt)),
-    intArray(grants.map((grant) => grant.expiresAt)),
-    intArray(grants.map((grant) => grant.paidUntil)),
-    textArray(grants.map((grant) => grant.cycle?.unit ?? null)),
-    textArray(grants.map((grant) => rolloverJson(grant.rollover))),
-    textArray(grants.map((grant) => grant.productId)),
-    textArray(grants.map((grant) => grant.note)),
-    intArray(grants.map((grant) => grant.createdAt)),
+    int8s(grants.map((grant) => grant.accountId)),
+    int4s(grants.map((grant) => grant.featureId)),
+    texts(grants.map((grant) => grant.entityId)),
+    texts(grants.map((grant) => grant.sourceRef)),
+    texts(grants.map((grant) => grant.origin)),
+    int4s(grants.map((grant) => grant.rank)),
+    bools(grants.map((grant) => grant.unlimited)),
+    int8s(grants.map((grant) => grant.amount)),
+    int8s(grants.map((grant) => grant.effectiveAt)),
+    int8s(grants.map((grant) => grant.expiresAt)),
+    int8s(grants.map((grant) => grant.paidUntil)),
+    texts(grants.map((grant) => grant.cycle?.unit ?? null)),
+    texts(grants.map((grant) => rolloverJson(grant.rollover))),
+    texts(grants.map((grant) => grant.productId)),
+    texts(grants.map((grant) => grant.note)),
+    int8s(grants.map((grant) => grant.createdAt)),
   ])
   return rows.map((row) => BigInt(row[0] ?? 0)).sort((a, b) => (a < b ? -1 : 1))
 }
@@ -161,17 +161,17 @@ export async function insertGrantEntries(tx: Tx, scope: Scope, entries: GrantEnt
     `insert into entry (at_ms, scope_id, account_id, version, line, grant_id, period_no, kind, delta, remaining_after,
        detail)
      select at_ms, $1, account_id, version, line, grant_id, 0, 'grant', amount, amount, detail::jsonb
-     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::text[])
+     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::text[])
        as q(at_ms, account_id, version, line, grant_id, amount, detail)`,
     [
       scope.scopeId,
-      intArray(entries.map((entry) => entry.at)),
-      intArray(entries.map((entry) => entry.accountId)),
-      intArray(entries.map((entry) => entry.version)),
-      intArray(entries.map((entry) => entry.line)),
-      intArray(entries.map((entry) => entry.grantId)),
-      intArray(entries.map((entry) => entry.amount)),
-      textArray(entries.map((entry) => entry.detail)),
+      int8s(entries.map((entry) => entry.at)),
+      int8s(entries.map((entry) => entry.accountId)),
+      int8s(entries.map((entry) => entry.version)),
+      int4s(entries.map((entry) => entry.line)),
+      int8s(entries.map((entry) => entry.grantId)),
+      int8s(entries.map((entry) => entry.amount)),
+      texts(entries.map((entry) => entry.detail)),
     ],
   )
 }
@@ -186,9 +186,9 @@ export async function advanceAccounts(
      from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as q(id, version, last_at_ms)
      where a.id = q.id`,
     [
-      intArray(accounts.map((account) => account.id)),
-      intArray(accounts.map((account) => account.version)),
-      intArray(accounts.map((account) => account.lastAt)),
+      int8s(accounts.map((account) => account.id)),
+      int8s(accounts.map((account) => account.version)),
+      int8s(accounts.map((account) => account.lastAt)),
     ],
   )
 }
@@ -242,6 +242,6 @@ const one: Statement = {
 
 /** Customer and scope, then the columns of `selectGrantsOf`. */
 export async function selectGrant(tx: Tx, scopes: Scope[], id: bigint): Promise<RawRow | undefined> {
-  const [row] = await raw(tx.client, one, [id, intArray(scopes.map(({ scopeId }) => scopeId))])
+  const [row] = await raw(tx.client, one, [id, int4s(scopes.map(({ scopeId }) => scopeId))])
   return row
 }

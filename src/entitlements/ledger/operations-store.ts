@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { intArray, textArray } from '../../db/literal.ts'
+import { int4s, int8s, texts } from '../../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../../db/raw.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { ownersOf } from './entries-store.ts'
@@ -31,7 +31,7 @@ const named: Statement = {
 
 /** The operation with this id in each scope that has one. */
 export function selectOperation(client: pg.ClientBase, scopes: Scope[], operationId: string): Promise<RawRow[]> {
-  return raw(client, named, [intArray(scopes.map(({ scopeId }) => scopeId)), operationId])
+  return raw(client, named, [int4s(scopes.map(({ scopeId }) => scopeId)), operationId])
 }
 
 const newest: Statement = {
@@ -130,7 +130,7 @@ export function selectPayments(
   accountIds: string[],
   { from, to, operationIds }: { from: number; to: number; operationIds: string[] },
 ): Promise<RawRow[]> {
-  return raw(client, payments, [`{${accountIds.join(',')}}`, from, to, textArray(operationIds)])
+  return raw(client, payments, [int8s(accountIds), from, to, texts(operationIds)])
 }
 
 const reverse: Statement = {
