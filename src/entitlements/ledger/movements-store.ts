@@ -1,4 +1,4 @@
-import { intArray, textArray } from '../../db/literal.ts'
+import { int4s, int8s, texts } from '../../db/binary-array.ts'
 import type { Sql, Tx } from '../../db/pool.ts'
 import { type RawRow, raw, type Statement } from '../../db/raw.ts'
 import type { Scope } from '../../tenancy/index.ts'
@@ -22,7 +22,7 @@ export function lockAccountsById(tx: Tx, scope: Scope, ids: bigint[]): Promise<H
        and id = any($2::bigint[])
      order by id
      for update`,
-    [scope.scopeId, intArray(ids)],
+    [scope.scopeId, int8s(ids)],
   )
 }
 
@@ -37,7 +37,7 @@ export function selectPlaces(
      from ledger_grant
      where scope_id = $1
        and id = any($2::bigint[])`,
-    [scope.scopeId, intArray(grantIds)],
+    [scope.scopeId, int8s(grantIds)],
   )
 }
 
@@ -58,7 +58,7 @@ const grantsOf: Statement = {
 
 /** The unsettled grants of the accounts, and settled ones as far as they are named. */
 export function selectGrantsIn(tx: Tx, accountIds: bigint[], named: bigint[]): Promise<RawRow[]> {
-  return raw(tx.client, grantsOf, [intArray(accountIds), intArray(named)])
+  return raw(tx.client, grantsOf, [int8s(accountIds), int8s(named)])
 }
 
 export interface MovementRow {
@@ -84,22 +84,22 @@ export async function insertMovements(
     `insert into entry (at_ms, scope_id, account_id, version, line, grant_id, period_no, kind, delta, remaining_after,
        operation_id, detail)
      select at_ms, $1, account_id, version, line, grant_id, period_no, kind, delta, remaining_after, $2, $3::jsonb
-     from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::smallint[], $8::bigint[], $9::bigint[], $10::text[],
+     from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::int[], $8::bigint[], $9::bigint[], $10::text[],
        $11::bigint[], $12::bigint[])
        as q(at_ms, account_id, version, line, grant_id, period_no, kind, delta, remaining_after)`,
     [
       scope.scopeId,
       operationId,
       detail,
-      intArray(rows.map((row) => row.at)),
-      intArray(rows.map((row) => row.accountId)),
-      intArray(rows.map((row) => row.version)),
-      intArray(rows.map((row) => row.line)),
-      intArray(rows.map((row) => row.grantId)),
-      intArray(rows.map((row) => row.period)),
-      textArray(rows.map((row) => row.kind)),
-      intArray(rows.map((row) => row.delta)),
-      intArray(rows.map((row) => row.remaining)),
+      int8s(rows.map((row) => row.at)),
+      int8s(rows.map((row) => row.accountId)),
+      int8s(rows.map((row) => row.version)),
+      int4s(rows.map((row) => row.line)),
+      int8s(rows.map((row) => row.grantId)),
+      int8s(rows.map((row) => row.period)),
+      texts(rows.map((row) => row.kind)),
+      int8s(rows.map((row) => row.delta)),
+      int8s(rows.map((row) => row.remaining)),
     ],
   )
 }
@@ -121,11 +121,11 @@ export async function updateMoved(
      where g.id = q.id
      returning g.id`,
     [
-      intArray(grants.map(({ grant }) => grant.id)),
-      intArray(grants.map(({ grant }) => grant.remaining)),
-      intArray(grants.map(({ grant }) => grant.periodNo)),
-      intArray(grants.map(({ grant }) => grant.revokedAt)),
-      intArray(grants.map(({ uncollected }) => uncollected)),
+      int8s(grants.map(({ grant }) => grant.id)),
+      int8s(grants.map(({ grant }) => grant.remaining)),
+      int8s(grants.map(({ grant }) => grant.periodNo)),
+      int8s(grants.map(({ grant }) => grant.revokedAt)),
+      int8s(grants.map(({ uncollected }) => uncollected)),
     ],
   )
 }

@@ -130,7 +130,7 @@ export function selectPayments(
   accountIds: string[],
   { from, to, operationIds }: { from: number; to: number; operationIds: string[] },
 ): Promise<RawRow[]> {
-  return raw(client, payments, [int8s(accountIds), from, to, texts(operationIds)])
+  return raw(client, payments, [int8s(accountIds.map(BigInt)), from, to, texts(operationIds)])
 }
 
 const reverse: Statement = {
