@@ -26,7 +26,7 @@ declare module 'fastify' {
  */
 export function addJsonBodyParser(server: FastifyInstance): void {
   server.removeAllContentTypeParsers()
-  server.addHook('onRequest', (request, _reply, done) => {
+  server.addHook('preParsing', (request, _reply, _payload, done) => {
     const bytes = Number(request.headers['content-length'])
     // No route takes less: most requests are not asked for theirs.
     if (bytes > bodyBytesMax && bytes > request.routeOptions.bodyLimit) done(refuse('payload_too_large'))

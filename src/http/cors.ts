@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 /**
  * Browsers of `web` apps may call the App API from any origin, without credentials. Written here rather than taken from
@@ -16,13 +16,16 @@ export function allowBrowsers(server: FastifyInstance, exposedHeaders: string[])
   server.addHook('onRoute', ({ url, method }) => {
     if (method === 'OPTIONS' || urls.has(url)) return
     urls.add(url)
-    server.options(url, { schema: { hide: true } }, (_request, reply) =>
-      reply
-        .header('access-control-allow-methods', 'GET, POST')
-        .header('access-control-allow-headers', 'Content-Type, Content-Encoding, If-None-Match, X-Request-Id')
-        .header('access-control-max-age', '86400')
-        .code(204)
-        .send(),
-    )
+    // Before a body is read: there is none to this question.
+    server.options(url, { schema: { hide: true }, onRequest: allow }, allow)
   })
+}
+
+function allow(_request: FastifyRequest, reply: FastifyReply): void {
+  reply
+    .header('access-control-allow-methods', 'GET, POST')
+    .header('access-control-allow-headers', 'Content-Type, Content-Encoding, If-None-Match, X-Request-Id')
+    .header('access-control-max-age', '86400')
+    .code(204)
+    .send()
 }

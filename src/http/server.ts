@@ -44,8 +44,8 @@ export async function createServer({
 }: ServerOptions): Promise<FastifyInstance> {
   const server = bareServer(log)
   addJsonBodyParser(server)
-  addMetrics(server, metrics)
   const fillOtherMethods = refuseOtherMethods(server)
+  addMetrics(server, metrics)
   await server.register(async (scope) => {
     await describe?.(scope, 'app')
     const { appIdHeader, appEnvironmentHeader } = app.names
@@ -72,8 +72,8 @@ export function createHealthServer({
   metrics,
 }: Pick<ServerOptions, 'log' | 'health' | 'metrics'>): FastifyInstance {
   const server = bareServer(log)
-  addMetrics(server, metrics)
   const fillOtherMethods = refuseOtherMethods(server)
+  addMetrics(server, metrics)
   addHealth(server, health)
   fillOtherMethods()
   return server
