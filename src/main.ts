@@ -6,14 +6,17 @@ import { stopMsMax } from './kernel/limits.ts'
 import { StartError } from './kernel/start-error.ts'
 import { summaryOf } from './setup.ts'
 import { start } from './start.ts'
+import { verifyCommand } from './verify-command.ts'
 import { version } from './version.ts'
 
 const help = `turnpike ${version}
 
-  start      run the service (npm start)
-  migrate    bring the database of DATABASE_URL to this version's schema, and end
-  version    print the version
-  help       print this
+  start           run the service (npm start)
+  migrate         bring the database of DATABASE_URL to this version's schema, and end
+  ledger verify   recompute every balance from the ledger's entries, beside the service or without it; ends with 0 only
+                  when all agree (npm run ledger:verify)
+  version         print the version
+  help            print this
 
 Settings are environment variables; README.md lists them.
 `
@@ -21,6 +24,7 @@ Settings are environment variables; README.md lists them.
 const commands: Record<string, () => Promise<void>> = {
   start: runService,
   migrate: runMigrations,
+  'ledger verify': runVerification,
   version: async () => void process.stdout.write(`${version}\n`),
   help: async () => void process.stdout.write(help),
 }
@@ -65,13 +69,16 @@ async function runMigrations(): Promise<void> {
   process.stdout.write(applied.length === 0 ? 'nothing to apply\n' : `applied ${applied.join(', ')}\n`)
 }
 
+async function runVerification(): Promise<void> {
+  const isRight = await verifyCommand(readConfig(), (line) => process.stdout.write(`${line}\n`))
+  if (!isRight) process.exitCode = 1
+}
+
 /** A reason not to start is one line; anything else is a bug and thrown. */
-const [name = 'help', ...rest] = process.argv.slice(2)
-const command = commands[name]
+const name = process.argv.slice(2).join(' ') || 'help'
+const command = Object.hasOwn(commands, name) ? commands[name] : undefined
 try {
-  if (!command || rest.length > 0) {
-    throw new StartError(`unknown command "${[name, ...rest].join(' ')}"; see: node src/main.ts help`)
-  }
+  if (!command) throw new StartError(`unknown command "${name}"; see: node src/main.ts help`)
   await command()
 } catch (error) {
   if (!(error instanceof StartError)) throw error

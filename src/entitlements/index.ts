@@ -20,6 +20,7 @@ export {
   updateProduct,
 } from './catalogue/products.ts'
 export type { FeatureRecord, GrantTemplate, ProductRecord, StoreLink } from './catalogue/types.ts'
+export type { Finding } from './engine/audit-rows.ts'
 export type { Balance, BalanceGrant } from './engine/balance.ts'
 export { activeFeatures } from './engine/view.ts'
 export { attachProduct } from './ledger/attach-product.ts'
@@ -39,3 +40,4 @@ export type { ReversedPart, SavedReversal } from './ledger/saved-reversal.ts'
 export type { ConsumeAnswer, ConsumeCommand } from './ledger/slot.ts'
 export { createStanding, createVersions, type Versions, type WholeStanding, type Whose } from './ledger/standing.ts'
 export { ledgerSettings } from './ledger/state-store.ts'
+export { verifyLedger } from './ledger/verify.ts'
