@@ -1,7 +1,9 @@
 -- Looking operations up by customer, reversing them, and entities that a workspace has registered.
 
--- Newest first for one customer. Insert only, like the table; the operations of one customer lie together.
-create index operation_customer on operation (scope_id, customer_id, occurred_at_ms);
+-- Newest first for one customer. Insert only, like the table; the operations of one customer lie together. It must not begin
+-- with the scope: on a table without statistics the planner took such an index for the look-up by operation id, and kept it
+-- (1,200 instead of 15,000 consumes/s).
+create index operation_customer on operation (customer_id, occurred_at_ms);
 
 alter table operation
   add column result jsonb;                     -- of a reversal: the saved answer
