@@ -102,12 +102,13 @@ const readDeleted: Statement = {
   text: `
     select q.n
     from unnest($1::int[], $2::text[]) with ordinality as q(scope_id, distinct_id, n)
-    where exists (
+    cross join lateral (
       select
-      from customer_tombstone t
-      where t.scope_id = q.scope_id
-        and t.id_hash = sha256($3::bytea || convert_to(q.distinct_id, 'UTF8'))
-    )`,
+      from customer_tombstone
+      where scope_id = q.scope_id
+        and id_hash = sha256($3::bytea || convert_to(q.distinct_id, 'UTF8'))
+      limit 1
+    ) t`,
 }
 
 /** Positions of the ids that belong to deleted customers. Asked only for ids that name nobody. */
