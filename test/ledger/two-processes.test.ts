@@ -99,7 +99,7 @@ test('two processes on one database accept exactly the units there are, and each
     const { idempotentReplay: replays, ...said } = body
     const { idempotentReplay: replayed, ...again } = repeat.body
     assert.deepEqual(again, said)
-    assert.deepEqual([replays, replayed].toSorted(), [false, true], 'one of the two decided')
+    assert.equal(Number(replays) + Number(replayed), 1, 'one of the two decided')
   }
   assert.equal([...answers.values()].filter(({ body }) => body.accepted === true).length, units)
   const balances = [...answers.values()].flatMap(({ body }) => (body.accepted === true ? [Number(body.balance)] : []))
@@ -126,10 +126,10 @@ async function contested(url: string, { secret_key }: { secret_key: string }) {
   }
   const project = await ask('/projects', { name: 'Contested' })
   const app = await ask('/apps', { project_id: project.id, platform: 'ios', name: 'App' })
-  const key = await ask(`/apps/${app.id}/publishable_keys`, {})
+  const key = await ask(`/apps/${String(app.id)}/publishable_keys`, {})
   await ask('/features', { project_id: project.id, key: 'contested', name: 'Contested', type: 'metered' })
   const customer = await ask('/customers', { project_id: project.id, distinct_id: 'everybody' })
-  await ask(`/customers/${customer.id}/grants`, { feature: 'contested', allowance: units })
-  const workspace = { balances: `/v1/customers/${customer.id}/balances?feature=contested`, headers }
+  await ask(`/customers/${String(customer.id)}/grants`, { feature: 'contested', allowance: units })
+  const workspace = { balances: `/v1/customers/${String(customer.id)}/balances?feature=contested`, headers }
   return { apiKey: key.key, customer: 'everybody', workspace }
 }
