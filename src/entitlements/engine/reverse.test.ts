@@ -67,6 +67,18 @@ describe('decideReverse', () => {
     assert.deepEqual(notReturned, [{ grant: 1n, units: 6n, reason: 'period_reset' }])
   })
 
+  test('a grant of rolled-over units that a newer one replaced is closed for good', () => {
+    const parent = { cycle: { unit: 'minute' as const, count: 1, anchor: 0 }, rollover: { max: 20n, periods: null } }
+    const rolled = { origin: 'rollover' as const, rolledFrom: 1n, amount: 5n }
+    const older = { ...rolled, remaining: 0n, effectiveAt: minute }
+    const newer = { ...rolled, remaining: 4n, effectiveAt: 2 * minute }
+    const now = 2 * minute + 1
+    const { returned, notReturned } = reversed([{ ...parent, periodNo: 2n }, older, newer], [paid(2n, 1n)], now)
+    assert.deepEqual(returned, [])
+    assert.deepEqual(notReturned, [{ grant: 2n, units: 1n, reason: 'period_reset' }])
+    assert.equal(reversed([{ ...parent, periodNo: 2n }, newer], [paid(2n, 1n)], now).returned[0]?.units, 1n)
+  })
+
   test('rolled-over units go back only as far as the cap has room', () => {
     const rollover = { max: 8n, periods: null }
     const parent = { cycle: { unit: 'minute' as const, count: 1, anchor: 0 }, rollover }

@@ -53,7 +53,7 @@ export function decideReverse(
       place.account.grants.find((each) => each.id === id),
       'as just found',
     )
-    const obstacle = obstacleOf(grant, period, now)
+    const obstacle = obstacleOf(place.account, grant, period, now)
     const back = obstacle === null ? minUnits(units, roomIn(place.account, grant, now)) : 0n
     if (back < units) {
       reversal.notReturned.push({ grant: id, units: units - back, reason: obstacle ?? 'grant_full' })
@@ -68,10 +68,18 @@ export function decideReverse(
   return reversal
 }
 
-function obstacleOf(grant: Grant, period: bigint, now: Ms): Obstacle | null {
+function obstacleOf(account: Account, grant: Grant, period: bigint, now: Ms): Obstacle | null {
   if (grant.revokedAt !== null && grant.revokedAt <= now) return 'grant_revoked'
   if (grant.expiresAt !== null && grant.expiresAt <= now) return 'grant_expired'
-  return grant.periodNo === period ? null : 'period_reset'
+  return grant.periodNo === period && !isReplaced(account, grant) ? null : 'period_reset'
+}
+
+/** Units that roll over for ever stand in one grant, which each reset replaces by a newer one and closes. */
+function isReplaced({ grants }: Account, { rolledFrom, effectiveAt }: Grant): boolean {
+  if (rolledFrom === null) return false
+  const parent = grants.find((each) => each.id === rolledFrom)
+  if (!parent?.rollover || parent.rollover.periods !== null) return false
+  return grants.some((each) => each.rolledFrom === rolledFrom && each.effectiveAt > effectiveAt)
 }
 
 /** Rolled-over units also stay under the cap that their parent sets on all of them together. */
