@@ -1,4 +1,5 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { isRetryable } from '../db/pool.ts'
 import { type ErrorCode, Refusal, type RefusalDetail, refuse } from '../kernel/errors.ts'
 import { invalid } from './validator.ts'
 
@@ -37,13 +38,14 @@ function present<T extends object>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 }
 
-/** Refusals as they are, the framework's own errors in our words, anything else a bug. */
+/** Refusals as they are, the framework's own errors in our words, a database that is away a 503, anything else a bug. */
 export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   const known = error as Partial<FastifyError>
   if (known.validation) return invalid(known.validation)
   const translation = translations.get(known.code ?? '')
   if (translation) return refuse(translation.code, { cause: error, ...translation.detail })
+  if (known.statusCode === undefined && isRetryable(error)) return refuse('service_unavailable', { cause: error })
   return refuse((known.statusCode ?? 500) < 500 ? 'invalid_request' : 'internal_error', { cause: error })
 }
 

@@ -3,6 +3,7 @@ import pino from 'pino'
 import { readConfig } from '../../src/config.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { must } from '../../src/kernel/assert.ts'
+import { wireNames } from '../../src/kernel/wire-names.ts'
 import { start } from '../../src/start.ts'
 import { openInstance } from '../../src/tenancy/index.ts'
 import { caller, type Workspace } from '../workspace/api.ts'
@@ -12,6 +13,7 @@ import { temporaryFolder } from './server.ts'
 /** The whole service in the test's process: HTTP, and the lane worker in its thread, over a database of its own. */
 export interface TestService extends AsyncDisposable {
   url: string
+  databaseUrl: string
   pool: Pool
   tombstoneKey: Buffer
   /** Calls the Workspace API with the first run's secret key. */
@@ -54,12 +56,19 @@ async function startOver(database: TestDatabase, settings: Record<string, string
   )
   const { tombstoneKey } = await database.pool.transaction((tx) => openInstance(tx, masterKey))
   const secretKey = must(firstKey ?? firstRun?.secret_key, 'the database was empty')
+  const call = caller(url, secretKey)
+  const environmentHeader = wireNames(config.namespace).environmentHeader.toLowerCase()
   const everything = stack.move()
   const service: TestService = {
     url,
+    databaseUrl: database.url,
     pool: database.pool,
     tombstoneKey,
-    workspace: caller(url, secretKey),
+    workspace: (method, path, options = {}) =>
+      call(method, path, {
+        ...options,
+        headers: { [environmentHeader]: options.environment ?? 'test', ...options.headers },
+      }),
     secretKey,
     errors,
     another: (more = {}) => startOver(database, more, secretKey),
