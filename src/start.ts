@@ -19,7 +19,7 @@ import { finishRequestsOf } from './finish-requests.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
 import { systemClock as clock } from './kernel/clock.ts'
-import { aboveDatabaseStopMsMax } from './kernel/limits.ts'
+import { aboveDatabaseStopMsMax, accountWaitsAtOnce } from './kernel/limits.ts'
 import { wireNames } from './kernel/wire-names.ts'
 import { findPort, listen, withPort } from './listen.ts'
 import { startMaintenance } from './maintenance.ts'
@@ -95,7 +95,8 @@ async function services(started: AsyncDisposableStack, { config, log, url, pool,
   const ledger = (name: string, max: number) =>
     started.use(new Pool(url, { name, max, pipeline: true, settings: ledgerSettings }))
   const reads = { pool: ledger('access', 4), catalogues, tombstoneKey, clock }
-  const spending = { pool: ledger('usage', 2), catalogues, directory, tombstoneKey, clock }
+  const holdupPool = ledger('usage held up', accountWaitsAtOnce)
+  const spending = { pool: ledger('usage', 2), holdupPool, catalogues, directory, tombstoneKey, clock }
   const eventLog = started.use(createLog({ url, tombstoneKey, clock }))
   return {
     log,

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import test from 'node:test'
 import { testDatabase } from '../../test/harness/database.ts'
+import { isConnectionLoss, Pool } from './pool.ts'
 
 test('a transaction that throws leaves nothing behind', async () => {
   await using database = await testDatabase()
@@ -12,3 +15,30 @@ test('a transaction that throws leaves nothing behind', async () => {
   await assert.rejects(work, /stop/)
   assert.deepEqual(await database.pool.query('select n from t'), [])
 })
+
+test('a connection that the server ends in the breath in which it was made fails its user only, not the process', async () => {
+  // Welcome and farewell in one packet, as a server sends them that is asked to stop.
+  const words = [
+    message('R', '\0\0\0\0'),
+    message('Z', 'I'),
+    message('E', 'SFATAL\0C57P01\0Mterminating connection\0\0'),
+  ]
+  await using server = createServer((socket) => socket.once('data', () => socket.end(Buffer.concat(words))))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo // a TCP address after listen
+  await using pool = new Pool(`postgresql://nobody@127.0.0.1:${port}/none`, { name: 'test', max: 2 })
+  for (const work of [
+    pool.query('select 1'),
+    pool.connected((client) => client.query('select 1')),
+    pool.transaction((tx) => tx.query('select 1')),
+  ]) {
+    await assert.rejects(work, isConnectionLoss)
+  }
+})
+
+function message(type: string, body: string): Buffer {
+  const length = Buffer.alloc(4)
+  length.writeInt32BE(4 + body.length)
+  return Buffer.concat([Buffer.from(type), length, Buffer.from(body, 'latin1')])
+}

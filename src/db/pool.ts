@@ -42,8 +42,10 @@ export class Pool implements Sql, AsyncDisposable {
         .map(([key, value]) => `-c ${key}=${value.replaceAll(' ', '\\ ')}`)
         .join(' '),
     })
-    // A broken idle connection is replaced by the pool; whoever holds a broken one gets the error from its query.
+    // A broken idle connection is replaced by the pool; whoever holds a broken one gets the error from its query. One that
+    // breaks while it is handed over is nobody's for an instant, and an error that nobody hears would end the process.
     this.#pool.on('error', () => {})
+    this.#pool.on('connect', (client) => client.on('error', () => {}))
   }
 
   async query<Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> {

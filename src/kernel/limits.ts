@@ -111,6 +111,9 @@ export const grantTemplatesMax = 100
 export const storeLinksMax = 100
 /** Periods that rolled-over units live: a settlement walks over them. Ten years of months, five days of hours. */
 export const rolloverPeriodsMax = 120
+/** How long a spend waits for an account that somebody holds, and how many customers may be waited for at once. */
+export const accountWaitMsMax = 1000
+export const accountWaitsAtOnce = 4
 /** Usage counters for entities of one account. */
 export const entityCountersMax = 10_000
 

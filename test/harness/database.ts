@@ -23,12 +23,14 @@ export async function testDatabase(): Promise<TestDatabase> {
     pool,
     async [Symbol.asyncDispose]() {
       await pool[Symbol.asyncDispose]()
-      await onServer(server, `drop database ${name} with (force)`)
+      // A file's own server may have stopped by then, and took it along.
+      if (!stopped) await onServer(server, `drop database ${name} with (force)`)
     },
   }
 }
 
 let own: ReturnType<typeof startTestServer> | undefined
+let stopped = false
 
 /** The server that `npm test` started; a file run on its own starts one that ends with it. */
 async function serverUrl(): Promise<string> {
@@ -43,6 +45,7 @@ async function serverUrl(): Promise<string> {
 }
 
 async function stopOwn(): Promise<void> {
+  stopped = own !== undefined
   await (await own)?.[Symbol.asyncDispose]()
 }
 

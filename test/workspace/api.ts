@@ -91,7 +91,14 @@ export async function startApi(): Promise<Api> {
   const ledgerPool = stack.use(new Pool(url, { name: 'test reads', max: 2, pipeline: true, settings: ledgerSettings }))
   const tombstoneKey = Buffer.alloc(32, 7)
   const catalogues = new Catalogues(pool, directory)
-  const consume = createConsume({ pool: ledgerPool, catalogues, directory, tombstoneKey, clock })
+  const consume = createConsume({
+    pool: ledgerPool,
+    holdupPool: ledgerPool,
+    catalogues,
+    directory,
+    tombstoneKey,
+    clock,
+  })
   const server = serverWith(async (scope) =>
     workspaceApi(scope, {
       pool,

@@ -1,7 +1,9 @@
 import type pg from 'pg'
+import { sqlState } from '../../db/pool.ts'
 import { pipeline } from '../../db/raw.ts'
 import { must } from '../../kernel/assert.ts'
 import { type Refusal, refuse } from '../../kernel/errors.ts'
+import { accountWaitMsMax } from '../../kernel/limits.ts'
 import type { Catalogues } from '../catalogue/catalogue.ts'
 import { BatchWrite } from './batch-write.ts'
 import { decideAll } from './consume-decide.ts'
@@ -19,6 +21,9 @@ export interface AttemptOptions {
 
 type Answers = (ConsumeAnswer | Refusal)[]
 
+/** Instead of an answer: somebody else holds the command's accounts at the moment. */
+export const held = Symbol('held')
+
 /** Load, decide, write, in two round trips. The write is refused by its version guard if anything moved since the load. */
 export async function attempt(
   options: AttemptOptions,
@@ -33,61 +38,44 @@ export async function attempt(
 }
 
 /**
- * The same under locks, taken in id order. Accounts that somebody else holds at the moment wait in a transaction of their
- * own, so that one held customer stalls nobody else's commands.
+ * The same under locks, taken in id order. Without waiting, a command whose accounts somebody else has locked is `held`, so
+ * that it stalls nobody else's; waiting, it throws `billing_unavailable` when that takes too long.
  */
 export async function attemptLocked(
   options: AttemptOptions,
   client: pg.PoolClient,
   commands: ConsumeCommand[],
-): Promise<Answers> {
-  const answers = new Map<ConsumeCommand, ConsumeAnswer | Refusal>()
-  const held = await underLocks(options, client, commands, { wait: false, answers })
-  for (const command of held) {
-    try {
-      await underLocks(options, client, [command], { wait: true, answers })
-    } catch (error) {
-      if (held.length === 1 && commands.length === 1) throw error
-      answers.set(command, refuse('billing_unavailable', { retryAfterS: 1, cause: error }))
-    }
-  }
-  return commands.map((command) => must(answers.get(command), 'every command was answered'))
-}
-
-/** How long a command waits for an account that somebody holds. */
-const lockWait = '1s'
-
-/** Gives back the commands whose accounts it could not lock. */
-async function underLocks(
-  options: AttemptOptions,
-  client: pg.PoolClient,
-  commands: ConsumeCommand[],
-  { wait, answers }: { wait: boolean; answers: Map<ConsumeCommand, ConsumeAnswer | Refusal> },
-): Promise<ConsumeCommand[]> {
+  { wait }: { wait: boolean },
+): Promise<(ConsumeAnswer | Refusal | typeof held)[]> {
   const before = await load(options, client, commands)
   await client.query('begin')
   try {
-    if (wait) await client.query(`set local lock_timeout = '${lockWait}'`)
+    if (wait) await client.query(`set local lock_timeout = '${accountWaitMsMax}ms'`)
     const ids = [...new Set(before.pending.flatMap(accountIds))].sort((a, b) => (a < b ? -1 : 1))
     const locked = await lockAccounts(client, ids, wait)
-    const isLocked = (slot: Slot) => accountIds(slot).every((id) => locked.has(id))
-    const heldCommands = before.pending.filter((slot) => !isLocked(slot)).map((slot) => slot.command)
-    const free = commands.filter((command) => !heldCommands.includes(command))
+    const isFree = (slot: Slot) => accountIds(slot).every((id) => locked.has(id))
+    const notFree = new Set(before.pending.filter((slot) => !isFree(slot)).map((slot) => slot.command))
+    for (const { slot, of } of before.repeats) if (notFree.has(of.command)) notFree.add(slot.command)
+    const free = commands.filter((command) => !notFree.has(command))
 
     // A later statement than the lock: what is read now can't move any more.
     const loaded = await load(options, client, free)
-    if (!loaded.pending.every(isLocked)) throw new Changed('the accounts are others now')
+    if (!loaded.pending.every(isFree)) throw new Changed('the accounts are others now')
     const batch = new BatchWrite()
     await decideAll(client, loaded.pending, loaded.now, batch)
     await write(client, batch)
     await client.query('commit')
-    for (const [i, answer] of answersOf(loaded).entries()) answers.set(must(free[i], 'one for each'), answer)
-    return heldCommands
+    const answers = new Map(answersOf(loaded).map((answer, i) => [free[i], answer]))
+    return commands.map((command) => answers.get(command) ?? held)
   } catch (error) {
     await client.query('rollback')
-    throw error
+    throw wait && sqlState(error) === lockTimeout
+      ? refuse('billing_unavailable', { retryAfterS: 1, cause: error })
+      : error
   }
 }
+
+const lockTimeout = '55P03'
 
 function accountIds({ holder }: Slot): bigint[] {
   return [...holder.accounts.values()].map((account) => account.id)

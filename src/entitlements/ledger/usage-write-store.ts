@@ -19,7 +19,7 @@ const write: Statement = {
       returning 1
     ), accounts as (
       update account a
-      set used_total = q.used_total, last_at_ms = q.last_at_ms, version = q.version
+      set used_total = q.used_total, last_at_ms = greatest(a.last_at_ms, q.last_at_ms), version = q.version
       from unnest($30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::bigint[])
         as q(id, used_total, last_at_ms, version, read_version)
       where a.id = q.id
@@ -97,7 +97,8 @@ export interface UsageWrite {
 /**
  * One statement writes operations, entries, grants and accounts, and is a transaction by itself. An account is written only
  * in the version the decision was made on, and grants only once all accounts were: whoever came in between makes the
- * statement divide by zero, which takes everything back. Sorted ids keep writers from waiting for each other in a ring.
+ * statement divide by zero, which takes everything back. Denials leave the version as it is, so several may have been made on
+ * one: the account keeps the latest clock among them. Sorted ids keep writers from waiting for each other in a ring.
  */
 export async function writeUsage(client: pg.ClientBase, batch: UsageWrite): Promise<void> {
   const { operations, entries, grants, accounts, readVersions } = batch

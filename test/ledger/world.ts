@@ -1,0 +1,215 @@
+import pino from 'pino'
+import { Pool } from '../../src/db/pool.ts'
+import {
+  type AccessAnswer,
+  Catalogues,
+  type ConsumeAnswer,
+  type ConsumeCommand,
+  createCheck,
+  createConsume,
+  createFeature,
+  createStanding,
+  createVersions,
+  ensureEntryPartitions,
+  type FeatureRecord,
+  type GrantRecord,
+  grantUnits,
+  ledgerSettings,
+  mergeAccounts,
+} from '../../src/entitlements/index.ts'
+import { systemClock as clock } from '../../src/kernel/clock.ts'
+import { Refusal } from '../../src/kernel/errors.ts'
+import { randomText } from '../../src/kernel/ids.ts'
+import { type AppScope, Directory, type Scope, touchCatalogue } from '../../src/tenancy/index.ts'
+import { type TestDatabase, testDatabase } from '../harness/database.ts'
+import { testScope } from '../harness/lane.ts'
+
+type Grant = Parameters<typeof grantUnits>[2][number]
+type FeatureTerms = Partial<Parameters<typeof createFeature>[2]>
+
+/** What one process has of the ledger: connections, a directory and catalogues of its own. */
+export interface Spender extends AsyncDisposable {
+  pool: Pool
+  consume: (command: Command) => Promise<ConsumeAnswer>
+  check: (query: {
+    scope: Scope
+    distinctId: string
+    feature: string
+    required: number
+    entity?: string
+  }) => Promise<AccessAnswer>
+  standing: ReturnType<typeof createStanding>
+  versions: ReturnType<typeof createVersions>
+}
+
+export interface Command {
+  scope: Scope
+  distinctId: string
+  quantity: number
+  feature?: string
+  operationId?: string
+  mode?: ConsumeCommand['mode']
+  entity?: string | null
+}
+
+export interface Ledger extends AsyncDisposable {
+  database: TestDatabase
+  pool: Pool
+  spender: () => Promise<Spender>
+  scope: () => Promise<Scope>
+  /** Published; metered unless told otherwise. */
+  feature: (scope: Scope, key?: string, terms?: FeatureTerms) => Promise<FeatureRecord>
+  /** A customer with one distinct id. */
+  customer: (scope: Scope, distinctId: string) => Promise<string>
+  grant: (
+    scope: Scope,
+    customerId: string,
+    feature: FeatureRecord,
+    allowance: number,
+    terms?: Partial<Grant>,
+  ) => Promise<GrantRecord>
+  /** As an identify joins them: the ids of the source name the target from then on. */
+  merge: (scope: Scope, sourceCustomerId: string, targetCustomerId: string) => Promise<void>
+}
+
+const tombstoneKey = Buffer.alloc(32, 7)
+const log = pino({ level: 'silent' })
+let sources = 0
+
+/** The ledger's verbs over a database of their own, without HTTP. */
+export async function openLedger(): Promise<Ledger> {
+  const database = await testDatabase()
+  const { pool, url } = database
+  await ensureEntryPartitions(pool)
+  await pool.query(`insert into instance (id, sealed_secrets) values (1, '')`)
+  return {
+    database,
+    pool,
+    spender: () => openSpender(url),
+    scope: () => testScope(pool),
+    feature: (scope, key = 'exports', terms = {}) =>
+      pool.transaction(async (tx) => {
+        const made = await createFeature(tx, scope, { key, name: key, type: 'metered', published: true, ...terms })
+        await touchCatalogue(tx, scope.scopeId)
+        return made
+      }),
+    async customer({ scopeId }, distinctId) {
+      const id = crypto.randomUUID()
+      await pool.query('insert into customer (scope_id, id, created_at) values ($1, $2, now())', [scopeId, id])
+      await pool.query(
+        `insert into customer_alias (scope_id, distinct_id, customer_id, since_pos, first_seen_at) values ($1, $2, $3, 0, now())`,
+        [scopeId, distinctId, id],
+      )
+      return id
+    },
+    async grant(scope, customerId, feature, allowance, terms = {}) {
+      const grant: Grant = {
+        ...{ customerId, feature, entityId: null, allowance: BigInt(allowance), unlimited: false, interval: null },
+        ...{ rollover: null, startsAt: null, expiresAt: null, note: null },
+        source: { origin: 'manual', ref: `test:${++sources}`, rank: 0, productId: null },
+        ...terms,
+      }
+      const [made] = await pool.transaction((tx) => grantUnits(tx, scope, [grant]))
+      if (!made) throw new Error('no grant was made')
+      return made
+    },
+    merge: (scope, source, target) =>
+      pool.transaction(async (tx) => {
+        const { scopeId } = scope
+        await tx.query(
+          'select id from customer where scope_id = $1 and id = any($2::uuid[]) order by id for no key update',
+          [scopeId, [source, target]],
+        )
+        await tx.query('update customer set merged_into = $3 where scope_id = $1 and id = $2', [
+          scopeId,
+          source,
+          target,
+        ])
+        await tx.query('update customer_alias set customer_id = $3 where scope_id = $1 and customer_id = $2', [
+          scopeId,
+          source,
+          target,
+        ])
+        await mergeAccounts(tx, scope, [{ sourceCustomerId: source, targetCustomerId: target }])
+      }),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}
+
+async function openSpender(url: string): Promise<Spender> {
+  await using stack = new AsyncDisposableStack()
+  const pool = stack.use(new Pool(url, { name: 'service', max: 3 }))
+  const directory = stack.use(await Directory.open({ pool, url, clock, log }))
+  const catalogues = new Catalogues(pool, directory)
+  const hot = (name: string, max: number) =>
+    stack.use(new Pool(url, { name, max, pipeline: true, settings: ledgerSettings }))
+  const reads = { pool: hot('access', 2), catalogues, tombstoneKey, clock }
+  const spending = { pool: hot('usage', 2), holdupPool: hot('held up', 4), catalogues, directory, tombstoneKey, clock }
+  const [consume, check] = [createConsume(spending), createCheck(reads)]
+  const everything = stack.move()
+  return {
+    pool: spending.pool,
+    consume: ({ scope, distinctId, quantity, feature = 'exports', operationId, mode = 'consume', entity = null }) =>
+      consume({
+        ...{ scope: appOf(scope), distinctId, featureKey: feature, mode, entityId: entity },
+        operationId: operationId ?? randomText(16),
+        quantity: BigInt(quantity),
+      }),
+    check: ({ scope, distinctId, feature, required, entity }) =>
+      check({
+        ...{ scope: appOf(scope), distinctId, featureKey: feature },
+        required: BigInt(required),
+        entityId: entity ?? null,
+      }),
+    standing: createStanding(reads),
+    versions: createVersions(reads),
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  }
+}
+
+function appOf(scope: Scope): AppScope {
+  return { ...scope, keyId: 'key_test', appId: 'app_test', appName: 'Test', platform: 'ios' }
+}
+
+/** The answer, asked for again until there is one, as apps do: 503 says nothing about what happened. */
+export async function untilAnswered(consume: Spender['consume'], command: Command): Promise<ConsumeAnswer> {
+  const named = { operationId: randomText(16), ...command }
+  for (;;) {
+    try {
+      return await consume(named)
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.code !== 'billing_unavailable') throw error
+    }
+  }
+}
+
+/** By the last entry of the grant. A merge moves grants to another account, whose entries then come after. */
+const told =
+  '(array_agg(e.remaining_after order by e.at_ms desc, e.account_id = g.account_id desc, e.version desc, e.line desc))[1]'
+
+/** Grants whose entries do not tell what they hold: in their sum, and in the last of them. */
+export async function misfits(pool: Pool, { scopeId }: Scope): Promise<object[]> {
+  return pool.query(
+    `select g.id, g.remaining, sum(e.delta) as entered, ${told} as told
+     from ledger_grant g
+     left join entry e on e.grant_id = g.id
+     where g.scope_id = $1
+     group by g.id
+     having g.remaining is distinct from sum(e.delta)
+       or g.remaining <> ${told}`,
+    [scopeId],
+  )
+}
+
+/** Units drawn from grants, units left in them, and units counted as used, over all customers of the scope. */
+export async function totals(pool: Pool, { scopeId }: Scope): Promise<{ drawn: bigint; left: bigint; used: bigint }> {
+  const [row] = await pool.query<{ drawn: bigint; left: bigint; used: bigint }>(
+    `select
+       (select coalesce(-sum(delta), 0) from entry where scope_id = $1 and kind = 'draw')::bigint as drawn,
+       (select coalesce(sum(remaining), 0) from ledger_grant where scope_id = $1)::bigint as left,
+       (select coalesce(sum(used_total), 0) from account where scope_id = $1 and merged_into is null)::bigint as used`,
+    [scopeId],
+  )
+  if (!row) throw new Error('sums are always there')
+  return { ...row }
+}
