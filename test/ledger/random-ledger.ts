@@ -39,7 +39,15 @@ export async function ledgerWorld(): Promise<LedgerWorld> {
   const directory = stack.use(await Directory.open({ pool, url, clock, log: pino({ level: 'silent' }) }))
   const ledgerPool = stack.use(new Pool(url, { name: 'test ledger', max: 2, pipeline: true, settings: ledgerSettings }))
   const catalogues = new Catalogues(pool, directory)
-  const consume = createConsume({ pool: ledgerPool, catalogues, directory, tombstoneKey: Buffer.alloc(32, 7), clock })
+  const tombstoneKey = Buffer.alloc(32, 7)
+  const consume = createConsume({
+    pool: ledgerPool,
+    holdupPool: ledgerPool,
+    catalogues,
+    directory,
+    tombstoneKey,
+    clock,
+  })
   const everything = stack.move()
   return {
     pool,
