@@ -138,6 +138,14 @@ test('a request with every defect is too large, and what is left decides as they
   }
 })
 
+test('a body that is too large is that, whatever type it has', async () => {
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'json', '']) {
+    const body = Buffer.alloc(bodyBytesMax + 1, ' ')
+    const answer = await send(service.url, 'POST', '/profile', body, { 'content-type': type })
+    assertRefused(answer, 413, 'payload_too_large')
+  }
+})
+
 test('a body whose length is not told beforehand is too large all the same, whatever its type', async () => {
   for (const type of ['application/json', 'text/plain']) {
     const response = await fetch(`${service.url}/profile`, {

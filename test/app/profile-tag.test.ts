@@ -98,6 +98,8 @@ describe('POST /profile, 304', () => {
       tag.slice(0, -1),
       tag.toLowerCase(),
       `w/${tag}`,
+      `${tag}x`,
+      `x${tag}`,
       'W/',
     ]) {
       const { status, headers } = await ask('mine', sent)
