@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { startService } from '../harness/service.ts'
 import type { Body } from './answers.ts'
-import { anEvent, eventually, openProject } from './project.ts'
+import { anEvent, aSecondMs, eventually, openProject } from './project.ts'
 
 const service = await startService()
 after(() => service[Symbol.asyncDispose]())
@@ -28,13 +28,13 @@ function propertiesBecome(distinctId: string, properties: object): Promise<unkno
   return eventually(async () => {
     const customer = await customerOf(distinctId)
     return isDeepStrictEqual(customer?.properties, properties)
-  }, 1000)
+  }, aSecondMs)
 }
 
 describe('customerIdHint', () => {
   test('is the id that the customer is then born with, and has afterwards', async () => {
     const { customerIdHint } = await record(anEvent('newborn'))
-    assert.equal((await eventually(() => customerOf('newborn'), 1000)).id, customerIdHint)
+    assert.equal((await eventually(() => customerOf('newborn'), aSecondMs)).id, customerIdHint)
     assert.equal((await record(anEvent('newborn'))).customerIdHint, customerIdHint)
   })
 
@@ -46,7 +46,7 @@ describe('customerIdHint', () => {
   test('is the survivor after an identify', async () => {
     const [source, target] = [await project.customer('device-1'), await project.customer('person-1')]
     await record(anEvent('person-1', { event: '$identify', $anon_distinct_id: 'device-1' }))
-    await eventually(async () => (await customerOf('device-1'))?.id === target, 1000)
+    await eventually(async () => (await customerOf('device-1'))?.id === target, aSecondMs)
     assert.notEqual(source, target)
     assert.equal((await record(anEvent('device-1'))).customerIdHint, target)
   })
@@ -98,7 +98,7 @@ describe('directives of an event reach the customer within a second', () => {
     await propertiesBecome('twice', { n: 1 })
     const inLive = { environment: 'live' }
     const path = `/customers/by_distinct_id/twice?project_id=${project.id}`
-    await eventually(async () => (await service.workspace('GET', path, inLive)).body.properties?.n === 1, 1000)
+    await eventually(async () => (await service.workspace('GET', path, inLive)).body.properties?.n === 1, aSecondMs)
   })
 })
 
@@ -112,7 +112,7 @@ test('keys that mean something to JavaScript are echoed and stored as plain keys
   await eventually(async () => {
     const { bytes } = await rawCustomer('proto')
     return bytes.includes('"__proto__":{"a":1}') && bytes.includes('"constructor":{"prototype":{"b":2}}')
-  }, 1000)
+  }, aSecondMs)
 })
 
 async function rawCustomer(distinctId: string): Promise<{ bytes: string }> {

@@ -3,7 +3,7 @@ import { hash, randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { startService } from '../harness/service.ts'
 import type { Answer, Body } from './answers.ts'
-import { eventually, openProject } from './project.ts'
+import { aSecondMs, eventually, openProject } from './project.ts'
 
 const settings = { RENDER_BASE_URL: 'https://cdn.example.test/r/', ASSET_BASE_URL: 'https://cdn.example.test/a/' }
 const service = await startService(settings)
@@ -174,7 +174,7 @@ describe('a profile that was fetched does not hold any more', { concurrency: tru
     const listed = [entry('seen', 'metered', 3)]
     let { tag } = await fetchProfile('viewer')
     const next = async () => {
-      const features = await outdated('viewer', tag, 1000)
+      const features = await outdated('viewer', tag, aSecondMs)
       tag = (await fetchProfile('viewer')).tag
       return features
     }
@@ -204,6 +204,6 @@ describe('a profile that was fetched does not hold any more', { concurrency: tru
     await consume('far', 'far', 1)
     assert.deepEqual(await features(), [entry('far', 'metered', 2)])
     await project.post(`/features/far/archive?project_id=${project.id}`)
-    await eventually(async () => (await features()).length === 0, 1000)
+    await eventually(async () => (await features()).length === 0, aSecondMs)
   })
 })

@@ -153,6 +153,9 @@ export function anEvent(distinctId: string, more: object = {}): Record<string, u
   return { event: 'opened', distinct_id: distinctId, uuid: randomUUID(), ...more }
 }
 
+/** What is promised within a second, with another one for a machine that does much else. */
+export const aSecondMs = 2000
+
 /** Asks again until the answer is one to go on with; fails after `withinMs`. */
 export async function eventually<T>(ask: () => Promise<T | undefined | null | false>, withinMs = 5000): Promise<T> {
   const deadline = performance.now() + withinMs
