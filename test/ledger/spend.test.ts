@@ -6,7 +6,7 @@ import { must } from '../../src/kernel/assert.ts'
 import { Refusal } from '../../src/kernel/errors.ts'
 import { randomText } from '../../src/kernel/ids.ts'
 import { type Scope, touchCatalogue } from '../../src/tenancy/index.ts'
-import { type Command, misfits, openLedger, type Spender, totals, untilAnswered } from './world.ts'
+import { type Command, findings, openLedger, type Spender, totals, untilAnswered } from './world.ts'
 
 const ledger = await openLedger()
 after(() => ledger[Symbol.asyncDispose]())
@@ -61,7 +61,7 @@ for (const [name, spenders] of Object.entries({ 'one process': [one], 'several p
       }
       const spent = BigInt(accepted.length * size)
       assert.deepEqual(await totals(pool, scope), { drawn: spent, left: BigInt(balance) - spent, used: spent })
-      assert.deepEqual(await misfits(pool, scope), [])
+      assert.deepEqual(await findings(pool, scope), [])
     }
   })
 }
@@ -149,7 +149,7 @@ test('spends through several processes, amid grants, merges and catalogue change
   const { used, left, drawn } = await totals(pool, scope)
   assert.equal(used, BigInt(spent))
   assert.equal(left + drawn, BigInt(granted + credited), 'no unit came or went')
-  assert.deepEqual(await misfits(pool, scope), [])
+  assert.deepEqual(await findings(pool, scope), [])
 
   // What is left can be spent to the last unit, and not one more.
   await pool.transaction(async (tx) => {
@@ -306,7 +306,7 @@ test('connections that PostgreSQL ends at random moments cost retries, and no un
   assert.ok(terminated.count > 10, `only ${terminated.count} ended`)
   const spent = answers.flat().reduce((sum, { quantity, accepted }) => sum + (accepted ? quantity : 0), 0)
   assert.deepEqual(await totals(pool, scope), { drawn: BigInt(spent), left: BigInt(3000 - spent), used: BigInt(spent) })
-  assert.deepEqual(await misfits(pool, scope), [])
+  assert.deepEqual(await findings(pool, scope), [])
 })
 
 function spendOf(scope: Scope, distinctId: string, quantity: number): Command & { operationId: string } {

@@ -12,10 +12,12 @@ import {
   createVersions,
   ensureEntryPartitions,
   type FeatureRecord,
+  type Finding,
   type GrantRecord,
   grantUnits,
   ledgerSettings,
   mergeAccounts,
+  verifyLedger,
 } from '../../src/entitlements/index.ts'
 import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { Refusal } from '../../src/kernel/errors.ts'
@@ -130,6 +132,11 @@ export async function openLedger(): Promise<Ledger> {
           source,
           target,
         ])
+        await tx.query(
+          `insert into merge_journal (scope_id, customer_id, source_customer_id, source_distinct_id, target_distinct_id, pos, status)
+           values ($1, $3, $2, '', '', 0, 'merged')`,
+          [scopeId, source, target],
+        )
         await mergeAccounts(tx, scope, [{ sourceCustomerId: source, targetCustomerId: target }])
       }),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
@@ -183,22 +190,11 @@ export async function untilAnswered(consume: Spender['consume'], command: Comman
   }
 }
 
-/** By the last entry of the grant. A merge moves grants to another account, whose entries then come after. */
-const told =
-  '(array_agg(e.remaining_after order by e.at_ms desc, e.account_id = g.account_id desc, e.version desc, e.line desc))[1]'
-
-/** Grants whose entries do not tell what they hold: in their sum, and in the last of them. */
-export async function misfits(pool: Pool, { scopeId }: Scope): Promise<object[]> {
-  return pool.query(
-    `select g.id, g.remaining, sum(e.delta) as entered, ${told} as told
-     from ledger_grant g
-     left join entry e on e.grant_id = g.id
-     where g.scope_id = $1
-     group by g.id
-     having g.remaining is distinct from sum(e.delta)
-       or g.remaining <> ${told}`,
-    [scopeId],
-  )
+/** What is wrong with the scope's ledger, recomputed from its entries. */
+export async function findings(pool: Pool, { scopeId }: Scope): Promise<Finding[]> {
+  const found: Finding[] = []
+  await verifyLedger(pool, { scopeId, onFinding: (finding) => found.push(finding) })
+  return found
 }
 
 /** Units drawn from grants, units left in them, and units counted as used, over all customers of the scope. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import test, { after } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from '../../src/db/pool.ts'
+import { type Finding, verifyLedger } from '../../src/entitlements/index.ts'
 import { laneLag } from '../../src/events/index.ts'
 import { must } from '../../src/kernel/assert.ts'
 import { removeFolder, temporaryFolder } from '../harness/server.ts'
@@ -155,6 +156,9 @@ test('kill -9 of Node, of PostgreSQL and of both under load loses and doubles no
     }
     const [operations] = await pool.query<{ count: bigint }>('select count(*) from operation')
     assert.equal(operations?.count, BigInt(spends.length), 'somebody else’s operation was saved')
+    const findings: Finding[] = []
+    await verifyLedger(pool, { onFinding: (finding) => findings.push(finding) })
+    assert.deepEqual(findings, [])
   })
 })
 

@@ -126,10 +126,12 @@ function sortOut(slots: Slot[]): Pick<Loaded, 'pending' | 'repeats'> {
   const pending: Decidable[] = []
   const repeats: Loaded['repeats'] = []
   for (const slot of slots) {
-    if (slot.answer) continue
     const key = `${slot.command.scope.scopeId} ${slot.command.operationId}`
     const of = first.get(key)
-    if (of) {
+    if (slot.answer) {
+      // Had the earlier one been decided and saved before, that would have been looked at before Feature and customer.
+      if (of && !slot.holder.deleted) repeats.push({ slot, of })
+    } else if (of) {
       repeats.push({ slot, of })
     } else {
       const { holder, inquiry } = slot

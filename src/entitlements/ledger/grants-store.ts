@@ -21,9 +21,15 @@ export async function selectSurvivors(
        where scope_id = $1
          and id = any($2::uuid[])
        union all
-       select chain.asked, c.id, c.merged_into, chain.step + 1
+       select chain.asked, next.id, next.merged_into, chain.step + 1
        from chain
-       join customer c on c.scope_id = $1 and c.id = chain.merged_into
+       cross join lateral (
+         select id, merged_into
+         from customer
+         where scope_id = $1
+           and id = chain.merged_into
+         limit 1
+       ) next
        where chain.step < $3
      )
      select asked, id as survivor

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { RawRow } from '../../db/raw.ts'
 import { must } from '../../kernel/assert.ts'
-import { type Refusal, refuse } from '../../kernel/errors.ts'
+import { Refusal, refuse } from '../../kernel/errors.ts'
 import { usageWithoutCustomer } from '../engine/usage.ts'
 import type { UsageDecision } from '../types.ts'
 import { type ConsumeAnswer, type ConsumeCommand, featureTypes, modeNumber, type Slot } from './slot.ts'
@@ -71,8 +71,9 @@ export function repeated(slot: Slot, of: Slot): ConsumeAnswer | Refusal {
     a.mode === b.mode &&
     a.quantity === b.quantity &&
     slot.holder.customerId === of.holder.customerId
-  if (!same) return conflict(a)
   const answer = must(of.answer, 'the first one was decided')
+  // A refusal is not saved: nothing stands in the way of the other one, which has to ask again.
+  if (!same) return answer instanceof Refusal ? refuse('billing_unavailable', { retryAfterS: 1 }) : conflict(a)
   return 'replay' in answer ? { ...answer, replay: true } : answer
 }
 

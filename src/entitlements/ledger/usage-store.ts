@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { int4s, int8s, texts, uuids } from '../../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../../db/raw.ts'
+import { mergeChainMax } from '../../kernel/limits.ts'
 
 const readOperations: Statement = {
   name: 'entitlements_operations',
@@ -30,6 +31,7 @@ export function selectOperations(
   ])
 }
 
+/** One look-up a hop: as a join the planner would read every customer of the scope. */
 const readSurvivor: Statement = {
   name: 'entitlements_survivor',
   text: `
@@ -39,10 +41,16 @@ const readSurvivor: Statement = {
       where scope_id = $1
         and id = $2
       union all
-      select c.id, c.merged_into, chain.step + 1
+      select next.id, next.merged_into, chain.step + 1
       from chain
-      join customer c on c.scope_id = $1 and c.id = chain.merged_into
-      where chain.step < 100
+      cross join lateral (
+        select id, merged_into
+        from customer
+        where scope_id = $1
+          and id = chain.merged_into
+        limit 1
+      ) next
+      where chain.step < ${mergeChainMax}
     )
     select id from chain where merged_into is null`,
 }
