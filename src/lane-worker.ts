@@ -3,12 +3,12 @@ import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
-import pino from 'pino'
 import { createProjection } from './customers/index.ts'
 import { mergeAccounts } from './entitlements/index.ts'
 import { type Consumer, runLanes } from './events/index.ts'
 import { must } from './kernel/assert.ts'
 import { systemClock as clock } from './kernel/clock.ts'
+import { openLog } from './log.ts'
 
 /** What the worker is started with: structured-clonable. */
 export interface WorkerInput {
@@ -23,7 +23,7 @@ export async function runLaneWorker(): Promise<void> {
   const parent = must(parentPort, 'the worker runs in a thread')
   yieldToIntake()
   const stop = new AbortController()
-  const log = pino({ level: logLevel, name: 'worker' })
+  const log = openLog({ level: logLevel, name: 'worker' })
   const projection = createProjection({ tombstoneKey: Buffer.from(tombstoneKey), onMerge: mergeAccounts })
   const consumers: Consumer[] = []
 

@@ -1,9 +1,10 @@
-import pino from 'pino'
+import type pino from 'pino'
 import { readConfig } from './config.ts'
 import { migrate } from './db/migrate.ts'
 import { Pool } from './db/pool.ts'
 import { stopMsMax } from './kernel/limits.ts'
 import { StartError } from './kernel/start-error.ts'
+import { openLog } from './log.ts'
 import { summaryOf } from './setup.ts'
 import { start } from './start.ts'
 import { verifyCommand } from './verify-command.ts'
@@ -31,7 +32,7 @@ const commands: Record<string, () => Promise<void>> = {
 
 async function runService(): Promise<void> {
   const config = readConfig()
-  const log = pino({ level: config.logLevel })
+  const log = openLog({ level: config.logLevel })
   const stop = stopSignal(log)
   const stopping = new Promise((resolve) => stop.addEventListener('abort', resolve))
   const service = await start(config, log, stop).catch((error: unknown) => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { after } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -160,6 +161,35 @@ test('kill -9 of Node, of PostgreSQL and of both under load loses and doubles no
     await verifyLedger(pool, { onFinding: (finding) => findings.push(finding) })
     assert.deepEqual(findings, [])
   })
+})
+
+test('a first start killed at one step after the other is taken up by the next, down to keys that work', async () => {
+  const early = join(folder, 'early')
+  mkdirSync(early)
+  const steps: ((out: string) => boolean)[] = [
+    () => readdirSync(early).some((name) => name.startsWith('postgres.new-')),
+    () => existsSync(join(early, 'postgres/server.log')),
+    (out) => out.includes('embedded PostgreSQL in'),
+    () => existsSync(join(early, 'master.key')),
+    () => existsSync(join(early, 'first-run.json')),
+  ]
+  for (const [i, reached] of steps.entries()) {
+    const turnpike = runTurnpike({ dataDir: early })
+    while (!reached(turnpike.out())) await sleep(1)
+    turnpike.process.kill('SIGKILL')
+    if (i % 2 === 1) {
+      const { processId } = await postgresOf(early)
+      if (processId > 0) process.kill(processId, 'SIGKILL')
+    }
+    await turnpike.ended
+  }
+  await using turnpike = runTurnpike({ dataDir: early })
+  const url = await turnpike.url
+  const { secret_key, apps } = await readFirstRun(early)
+  const query = { apiKey: apps?.[0]?.keys.test, customerId: 'demo-user', featureId: 'exports' }
+  assert.equal((await call(url, '/entitled', query)).body.balance, 100)
+  const { status } = await call(url, '/v1/projects', undefined, { authorization: `Bearer ${secret_key}` })
+  assert.equal(status, 200)
 })
 
 /** Every spend took its own units: none that another one took, and in the end all that are missing. */

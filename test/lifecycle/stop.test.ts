@@ -80,6 +80,24 @@ test('npm start passes a signal on: the shell that npm runs it in does not stand
   await stopped(turnpike, began)
 })
 
+test('a log that cannot be written any more, as when its terminal was closed, keeps nothing from running and stopping', async () => {
+  const deaf = join(folder, 'deaf')
+  const PATH = `${dirname(process.execPath)}:${process.env.PATH}`
+  const command = ['sh', '-c', 'exec node src/main.ts start > /dev/full']
+  await using turnpike = runTurnpike({ dataDir: deaf, command, settings: { PATH } })
+  while (!existsSync(join(deaf, 'first-run.json'))) await sleep(20)
+  const { base_url } = await readFirstRun(deaf)
+  await until(async () =>
+    call(base_url, '/health').then(
+      ({ status }) => status === 200,
+      () => false,
+    ),
+  )
+  const began = performance.now()
+  turnpike.process.kill('SIGTERM')
+  await stopped(turnpike, began, deaf)
+})
+
 test('a request that never ends does not keep it from stopping within ten seconds, the database included', async () => {
   await using turnpike = runTurnpike({ dataDir })
   const url = await turnpike.url
