@@ -1,6 +1,8 @@
 export { createLog, type EventLog } from './append.ts'
 export { cleanJson } from './clean-json.ts'
 export { applyCommand } from './command.ts'
+export { type Freshness, freshness } from './freshness.ts'
+export { appendFacts, type Fact } from './facts.ts'
 export { inflateWhole } from './inflate.ts'
 export { laneLag } from './lag.ts'
 export { runLanes } from './lanes.ts'

@@ -1,5 +1,6 @@
 import type { Sql } from '../db/pool.ts'
 import { logClockSlackMs } from '../kernel/limits.ts'
+import type { Scope } from '../tenancy/index.ts'
 import { leaseRuns } from './lane-store.ts'
 import type { Stream } from './types.ts'
 
@@ -103,4 +104,32 @@ export async function selectBacklog(sql: Sql, stream: Stream): Promise<Backlog> 
     ) counted`,
   )
   return { lagMs: Math.max(Math.round(row?.lag ?? 0), 0), rows: Number(row?.rows ?? 0) }
+}
+
+/** Transactions that overlap log fewer rows than this: the oldest of the rows that wait is among the first so many of their order. */
+const overlapRows = 20_000
+
+export interface OldestWaiting {
+  /** The database's clock before the look, in Unix milliseconds. */
+  now: number
+  /** When the oldest live row that waits was logged; null when none does. */
+  oldest: number | null
+  historicalRows: number
+}
+
+/** Two probes of event_log_cursor while nothing waits (0.2 ms); `statement_timestamp()` lies before the snapshot. */
+export async function selectOldestWaiting(sql: Sql, { scopeId }: Scope): Promise<OldestWaiting> {
+  const [row] = await sql.query<{ now: number; oldest: number | null; historical: bigint }>(
+    `select date_part('epoch', statement_timestamp()) * 1000 as now,
+      (
+        select date_part('epoch', min(next.logged_at)) * 1000
+        from (select e.logged_at ${waiting('live')} order by e.gen, e.xid, e.seq limit ${overlapRows}) next
+      ) as oldest,
+      (select count(*) from (select true ${waiting('historical')} limit ${countedMax}) behind) as historical
+    from scope s
+    left join lane l on l.id = s.id
+    where s.id = $1`,
+    [scopeId],
+  )
+  return { now: row?.now ?? 0, oldest: row?.oldest ?? null, historicalRows: Number(row?.historical ?? 0) }
 }
