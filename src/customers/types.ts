@@ -1,4 +1,6 @@
-import type { JsonObject } from '../events/index.ts'
+import type { Tx } from '../db/pool.ts'
+import type { Json, JsonObject } from '../events/index.ts'
+import type { Scope } from '../tenancy/index.ts'
 
 /** A customer as others see it. Instants are Unix milliseconds. */
 export interface Customer {
@@ -41,4 +43,51 @@ export interface Merge {
   status: 'merged' | 'refused' | 'split'
   reason: string | null
   createdAt: number
+}
+
+/** Two customers that became one, by an event or by a command. */
+export interface CustomerMerge {
+  sourceCustomerId: string
+  targetCustomerId: string
+  /** Of the lane. */
+  position: bigint
+}
+
+/** A merge taken back: the source is a customer of its own again. */
+export interface CustomerSplit {
+  sourceCustomerId: string
+  targetCustomerId: string
+  position: bigint
+  /** When the merge was, in Unix milliseconds. */
+  mergedAt: number
+  /**
+   * What `merge` gave. Null: the merge joined no two records. The one record went on under the target's name, and what it
+   * had at `mergedAt` is the source's.
+   */
+  moved: Json
+}
+
+/**
+ * What another module keeps for customers, and moves in the transaction that merges or splits them. Participants run one
+ * after the other in the order the roof lists them; customers and aliases are written before the first.
+ */
+export interface MergeParticipant {
+  /** What its notes stand under in the merge journal: for ever. */
+  name: string
+  /** In order. Gives for each merge what its split needs: JSON, null when nothing moved. */
+  merge: (tx: Tx, scope: Scope, merges: CustomerMerge[]) => Promise<Json[]>
+  split: (tx: Tx, scope: Scope, split: CustomerSplit) => Promise<void>
+}
+
+/** A deleted customer: every record that it was, and every distinct id that named it. */
+export interface Erasure {
+  customerIds: string[]
+  distinctIds: string[]
+}
+
+/** Removes what another module stores of deleted customers, in slices. Repeating a slice, or all of them, changes nothing. */
+export interface Eraser {
+  name: string
+  /** One slice, well below a second. True: nothing of them is left. */
+  erase: (tx: Tx, scope: Scope, whom: Erasure) => Promise<boolean>
 }
