@@ -73,10 +73,15 @@ export async function appendEvents(
 
 const notify = { name: 'wake_lanes', text: `select pg_notify('turnpike_lane', $1)` }
 
-/** Tells the workers that these lanes have something to do; all lanes when there are too many to name. */
+/** Tells the workers that these lanes have something to do. */
 export async function notifyLanes(client: pg.ClientBase, scopeIds: Iterable<number>): Promise<void> {
-  const names = [...scopeIds].join(',')
-  await raw(client, notify, [names.length < notifyBytesMax ? names : '*'])
+  await raw(client, notify, [lanesPayload(scopeIds)])
+}
+
+/** What a notification says: the lanes by name, or all when there are too many to name. */
+export function lanesPayload(scopeIds: Iterable<number>): string {
+  const names = [...new Set(scopeIds)].join(',')
+  return names.length < notifyBytesMax ? names : '*'
 }
 
 /** PostgreSQL takes payloads of less than 8,000 bytes. */

@@ -47,14 +47,26 @@ export const systemEvents: readonly SystemEvent[] = [
 
 const byName = new Map(systemEvents.map((event) => [event.name, event]))
 
+/** Names that only the service records, through `appendFacts`. From anybody else they are stored as not recognised. */
+export const factNames = [
+  ...['$feature_granted', '$feature_revoked', '$feature_exhausted', '$feature_reset', '$feature_reversed'],
+  '$feature_access_changed',
+] as const
+
+const facts = new Set<string>(factNames)
+
+export function isFactName(name: string): boolean {
+  return facts.has(name)
+}
+
 /** The catalogue's entry of a `$` name. */
 export function systemEvent(name: string): SystemEvent | undefined {
   return byName.get(name)
 }
 
-/** True for the app's own names and for system events of the catalogue. */
-export function isRecognised(name: string): boolean {
-  return !name.startsWith('$') || byName.has(name)
+/** True for the app's own names and for system events of the catalogue; for names of facts when the event is one. */
+export function isRecognised(name: string, { fact }: { fact: boolean }): boolean {
+  return !name.startsWith('$') || byName.has(name) || (fact && facts.has(name))
 }
 
 function group(name: SystemEventGroup, triggerable: Triggerable, names: readonly string[]): SystemEvent[] {

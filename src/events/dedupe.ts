@@ -12,8 +12,8 @@ export interface Fresh {
 export interface Deduped {
   fresh: Fresh[]
   duplicates: number
-  /** Uuids that came again with another body: the first body counts. */
-  differing: string[]
+  /** Came again with another body: the first body counts. */
+  differing: LoggedEvent[]
 }
 
 /** Leaves out what was applied before, and all but the first of equal uuids in the slice. */
@@ -31,12 +31,12 @@ export function freshOf(rows: readonly LogRow[], stream: Stream): Deduped {
       continue
     }
     deduped.duplicates++
-    if (known !== hash) deduped.differing.push(row.uuid)
+    if (known !== hash) deduped.differing.push(loggedEventOf(row, payload, stream))
   }
   return deduped
 }
 
-function loggedEventOf(
+export function loggedEventOf(
   { uuid, distinctId, appId, receivedAt }: LogRow,
   payload: EventPayload,
   stream: Stream,
@@ -45,6 +45,6 @@ function loggedEventOf(
     ...{ uuid, distinctId, appId, receivedAt, payload },
     at: Date.parse(payload.timestamp),
     live: stream === 'live',
-    recognised: isRecognised(payload.event),
+    recognised: isRecognised(payload.event, { fact: payload.fact === true }),
   }
 }

@@ -34,6 +34,8 @@ export interface EventPayload extends KnownFields {
   /** Unverified claim of the device. */
   journeyOrigin?: JsonObject
   trust: 'device' | 'server'
+  /** Recorded by the service itself. Nothing that is sent can say so. */
+  fact?: true
   warnings?: Warning[]
 }
 
@@ -67,7 +69,7 @@ export interface LoggedEvent {
   receivedAt: number
   /** False for imports: their `$set` is newer-only and they start nothing. */
   live: boolean
-  /** In the catalogue of system events, or not a `$` name at all. */
+  /** In the catalogue of system events, or not a `$` name at all. A fact's name is recognised only of a fact. */
   recognised: boolean
   payload: EventPayload
 }
@@ -101,13 +103,24 @@ export interface LaneEvent {
 
 /**
  * Identity and properties, handed to the lane by `main`: events knows no customer.
- * `load` reads, `decide` is pure, `write` throws `StaleSlice` when what was loaded has changed meanwhile.
+ * `load` reads and may throw `SliceTooLarge`, `decide` is pure, `write` throws `StaleSlice` when what was loaded has changed
+ * meanwhile.
  */
 export interface Projection<State, Decision extends { outcomes: EventOutcome[] }> {
   load(pool: Pool, scope: Scope, events: LoggedEvent[]): Promise<State>
   decide(scope: Scope, state: State, events: LoggedEvent[]): Decision
   /** `positions[i]` is the lane position of `events[i]`. */
   write(tx: Tx, scope: Scope, decision: Decision, positions: bigint[]): Promise<void>
+}
+
+/** `load` would take more memory than a slice may; the first `fits` of its events, at least one, would not. */
+export class SliceTooLarge extends Error {
+  readonly fits: number
+
+  constructor(fits: number) {
+    super(`only ${fits} events fit in memory`)
+    this.fits = fits
+  }
 }
 
 /** Something changed under the slice: roll back, load and decide again. */
