@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { removeFolder, startTestServer, temporaryFolder } from './harness/server.ts'
 
 const root = join(import.meta.dirname, '..')
-const everything = ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts']
+const everything = ['src/**/*.test.ts', 'test/**/*.test.ts', 'bench/**/*.test.ts', 'chaos/**/*.test.ts']
 
 const named = process.argv.slice(2)
 const files = globSync(named.length > 0 ? named : everything, { cwd: root })

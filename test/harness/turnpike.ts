@@ -24,6 +24,8 @@ export interface RunOptions {
   node?: string
   /** Instead of Node itself: the program and its arguments that lead to it. */
   command?: readonly string[]
+  /** Gets everything it writes, as it comes. */
+  onOutput?: (text: string) => void
 }
 
 /** `npm start` without npm: the real command in a process of its own. Disposing ends it as an operator would, by SIGTERM. */
@@ -39,7 +41,7 @@ export interface RunningTurnpike extends AsyncDisposable {
 }
 
 export function runTurnpike(options: RunOptions): RunningTurnpike {
-  const { dataDir, settings = {}, clone = root, node = process.execPath, uid, gid } = options
+  const { dataDir, settings = {}, clone = root, node = process.execPath, uid, gid, onOutput = () => {} } = options
   const [program = node, ...rest] = options.command ?? [node, 'src/main.ts', 'start']
   const child = spawn(program, rest, {
     ...(uid !== undefined && gid !== undefined ? { uid, gid } : {}),
@@ -51,11 +53,13 @@ export function runTurnpike(options: RunOptions): RunningTurnpike {
   const listening = Promise.withResolvers<string>()
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     said.out += text
+    onOutput(text)
     const [, url] = /"msg":"listening on (\S+)"/.exec(said.out) ?? []
     if (url) listening.resolve(url)
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said.err += text
+    onOutput(text)
   })
   const ended = once(child, 'close').then(([code, signal]) => {
     listening.reject(new Error(`it ended with ${code ?? signal}: ${said.err}${said.out}`))
