@@ -21,6 +21,7 @@ test('with nothing set everything runs on the embedded database, with the demo',
     setupEmail: 'owner@localhost',
     setupPassword: undefined,
     demo: true,
+    eventRetentionDays: 400,
     metricsToken: undefined,
     logLevel: 'info',
   })
@@ -42,6 +43,7 @@ test('every setting can be set', () => {
     SETUP_EMAIL: 'me@example.com',
     SETUP_PASSWORD: 'correct horse',
     DEMO: '1',
+    EVENT_RETENTION_DAYS: '90',
     METRICS_TOKEN: 'scrape-me',
     LOG_LEVEL: 'debug',
   }
@@ -60,6 +62,7 @@ test('every setting can be set', () => {
     setupEmail: 'me@example.com',
     setupPassword: 'correct horse',
     demo: true,
+    eventRetentionDays: 90,
     metricsToken: 'scrape-me',
     logLevel: 'debug',
   })
@@ -106,6 +109,7 @@ test('a malformed setting is refused in one line that names it, says what it acc
     SETUP_EMAIL: ['', 'owner', '@localhost', 'owner@', 'a b@c', `${'a'.repeat(250)}@b.de`],
     SETUP_PASSWORD: ['', 'short', 'x'.repeat(257)],
     DEMO: ['', 'true', '2', 'yes'],
+    EVENT_RETENTION_DAYS: ['', '30', '36501', '31.5', '-40', '1e2'],
     METRICS_TOKEN: ['', 'a b', 'ä', 'x'.repeat(257)],
     LOG_LEVEL: ['', 'verbose', 'INFO'],
   }

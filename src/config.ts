@@ -27,6 +27,8 @@ export interface Config {
   /** Absent: a random one, shown once. */
   setupPassword: string | undefined
   demo: boolean
+  /** How long events are kept after they were received. */
+  eventRetentionDays: number
   /** Absent: metrics are for loopback callers only. */
   metricsToken: string | undefined
   logLevel: string
@@ -58,6 +60,10 @@ const settings = {
   SETUP_EMAIL: ['an e-mail address', (text) => text.length <= 254 && /^[^\s@]+@[^\s@]+$/.test(text)],
   SETUP_PASSWORD: ['8 to 256 characters', (text) => text.length >= 8 && text.length <= 256],
   DEMO: ['0 or 1', (text) => text === '0' || text === '1'],
+  EVENT_RETENTION_DAYS: [
+    'a whole number from 31 to 36500',
+    (text) => /^\d{2,5}$/.test(text) && Number(text) >= 31 && Number(text) <= 36_500,
+  ],
   METRICS_TOKEN: ['1 to 256 visible ASCII characters', (text) => /^[!-~]{1,256}$/.test(text)],
   LOG_LEVEL: [logLevels.join(', '), (text) => logLevels.includes(text)],
 } as const satisfies Record<string, readonly [accepts: string, accepted: (text: string) => boolean]>
@@ -93,6 +99,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     setupEmail: env.SETUP_EMAIL ?? 'owner@localhost',
     setupPassword: env.SETUP_PASSWORD,
     demo: (env.DEMO ?? (databaseUrl === undefined ? '1' : '0')) === '1',
+    eventRetentionDays: Number(env.EVENT_RETENTION_DAYS ?? 400),
     metricsToken: env.METRICS_TOKEN,
     logLevel: env.LOG_LEVEL ?? 'info',
   })

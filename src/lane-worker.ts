@@ -5,7 +5,7 @@ import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createProjection } from './customers/index.ts'
 import { mergeAccounts } from './entitlements/index.ts'
-import { type Consumer, runLanes } from './events/index.ts'
+import { type Consumer, laneStats, runLanes } from './events/index.ts'
 import { must } from './kernel/assert.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { openLog } from './log.ts'
@@ -26,13 +26,19 @@ export async function runLaneWorker(): Promise<void> {
   const log = openLog({ level: logLevel, name: 'worker' })
   const projection = createProjection({ tombstoneKey: Buffer.from(tombstoneKey), onMerge: mergeAccounts })
   const consumers: Consumer[] = []
+  const stats = laneStats(() => clock.now())
+  const telling = setInterval(() => parent.postMessage(stats.read()), statsMs)
 
-  const running = runLanes({ url, projection, consumers, clock, log, signal: stop.signal })
+  const running = runLanes({ url, projection, consumers, clock, log, signal: stop.signal, observe: stats.observe })
   await once(parent, 'message')
+  clearInterval(telling)
   stop.abort()
   await running
   parent.close()
 }
+
+/** How old the figures of `/metrics` may be. */
+const statsMs = 1000
 
 const niceness = 5
 

@@ -1,19 +1,28 @@
 import type { Logger } from 'pino'
+import type { Config } from './config.ts'
 import type { Pool } from './db/pool.ts'
 import { ensureEntryPartitions } from './entitlements/index.ts'
-import { checkLogMeta, ensurePartitions } from './events/index.ts'
+import { checkLogMeta, ensurePartitions, forgetOldEvents } from './events/index.ts'
 import { forgetIdempotentAnswers } from './tenancy/index.ts'
 
 const everyMs = 3600_000
 
-/** Notes how far the log's order goes, makes partitions ahead of time and forgets old idempotent answers: now, and every hour. Safe in any number of processes. */
-export async function startMaintenance(pool: Pool, log: Logger): Promise<Disposable> {
+/** Notes how far the log's order goes, makes partitions ahead of time and forgets old idempotent answers: now, and every hour, when it also forgets old events. Safe in any number of processes. */
+export async function startMaintenance(pool: Pool, config: Config, log: Logger): Promise<Disposable> {
   await maintain(pool)
   const timer = setInterval(() => {
-    maintain(pool).catch((error: unknown) => log.error({ err: error }, 'maintenance failed; it runs again in an hour'))
+    hourly(pool, config, log).catch((error: unknown) =>
+      log.error({ err: error }, 'maintenance failed; it runs again in an hour'),
+    )
   }, everyMs)
   timer.unref()
   return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+async function hourly(pool: Pool, config: Config, log: Logger): Promise<void> {
+  await maintain(pool)
+  const forgotten = await forgetOldEvents(pool, { eventDays: config.eventRetentionDays })
+  if (forgotten && forgotten.partitions.length > 0) log.info(forgotten, 'old events were removed')
 }
 
 async function maintain(pool: Pool): Promise<void> {

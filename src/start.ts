@@ -14,7 +14,7 @@ import {
   createVersions,
   ledgerSettings,
 } from './entitlements/index.ts'
-import { checkLogMeta, createLog } from './events/index.ts'
+import { checkLogMeta, createIntakeGuard, createLog, type LaneStats } from './events/index.ts'
 import { finishRequestsOf } from './finish-requests.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
@@ -24,7 +24,8 @@ import { wireNames } from './kernel/wire-names.ts'
 import { findPort, listen, withPort } from './listen.ts'
 import { startMaintenance } from './maintenance.ts'
 import { readMasterKey } from './master-key.ts'
-import { metricsOf, readinessOf } from './readiness.ts'
+import { metricsOf } from './metrics.ts'
+import { readinessOf } from './readiness.ts'
 import { type FirstRun, setUp } from './setup.ts'
 import { Directory, type InstanceSecrets, Marks, openInstance } from './tenancy/index.ts'
 import { version } from './version.ts'
@@ -54,14 +55,14 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
   const masterKey = await readMasterKey(config)
   const secrets = await pool.transaction((tx) => openInstance(tx, masterKey))
   await checkLogMeta(pool)
-  started.use(await startMaintenance(pool, log))
+  started.use(await startMaintenance(pool, config, log))
   const firstRun = await setUp(pool, config, secrets.tombstoneKey)
   const ready = readinessOf(pool, config.role)
 
-  if (config.role.worker) started.use(startWorker({ url, secrets }, log))
+  const lanes = config.role.worker ? started.use(startWorker({ url, secrets }, log)).stats : undefined
   const server = config.role.api
-    ? await createServer(await services(started, { config, log, url, pool, secrets, ready }))
-    : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, pool) })
+    ? await createServer(await services(started, { config, log, url, pool, secrets, ready, lanes }))
+    : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, { pool, lanes }) })
   started.defer(finishRequestsOf(server))
   const address = await listen(server, config)
   const [everything, below] = [started.move(), database.move()]
@@ -83,10 +84,12 @@ interface Ground {
   pool: Pool
   secrets: InstanceSecrets
   ready: ReturnType<typeof readinessOf>
+  lanes: (() => LaneStats | undefined) | undefined
 }
 
 /** What the HTTP surfaces are built on. Hot verbs have connections of their own. */
-async function services(started: AsyncDisposableStack, { config, log, url, pool, secrets, ready }: Ground) {
+async function services(started: AsyncDisposableStack, ground: Ground) {
+  const { config, log, url, pool, secrets, ready, lanes } = ground
   const { tombstoneKey } = secrets
   const names = wireNames(config.namespace)
   const directory = started.use(await Directory.open({ pool, url, clock, log }))
@@ -97,11 +100,13 @@ async function services(started: AsyncDisposableStack, { config, log, url, pool,
   const reads = { pool: ledger('access', 4), catalogues, tombstoneKey, clock }
   const holdupPool = ledger('usage held up', accountWaitsAtOnce)
   const spending = { pool: ledger('usage', 2), holdupPool, catalogues, directory, tombstoneKey, clock }
-  const eventLog = started.use(createLog({ url, tombstoneKey, clock }))
+  const dataDir = config.databaseUrl === undefined ? config.dataDir : null
+  const guard = started.use(createIntakeGuard({ pool, log, dataDir }))
+  const eventLog = started.use(createLog({ url, tombstoneKey, clock, guard: guard.check }))
   return {
     log,
     health: { version, ready },
-    metrics: metricsOf(config, pool),
+    metrics: metricsOf(config, { pool, log: eventLog.stats, lanes }),
     app: {
       directory,
       marks,

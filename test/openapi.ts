@@ -38,7 +38,7 @@ export async function describe(): Promise<Described> {
   const server = await createServer({
     log: pino({ level: 'silent' }),
     health: { version, ready: async () => [] },
-    metrics: { token: undefined, gauges: [] },
+    metrics: { token: undefined, metrics: [] },
     app: standIn<ServerOptions['app']>({ names }),
     workspace: standIn<ServerOptions['workspace']>({ names }),
     extend: docsPages,

@@ -1,4 +1,5 @@
 import { type ErrorCode, refuse } from '../kernel/errors.ts'
+import { retryAfterS } from '../kernel/retry-after.ts'
 
 /**
  * Request coalescing. A request starts at once when its lane is idle; those that arrive while a batch is running leave
@@ -59,7 +60,9 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
     const weight = options.weigh?.(item) ?? 0
     const ofKey = key === undefined ? 0 : (perKey.get(key) ?? 0)
     if (waiting >= waitingMax || ofKey >= waitingPerKeyMax || (waiting > 0 && waitingWeight + weight > weightMax)) {
-      return Promise.reject(refuse(overloaded, { retryAfterS: 1, message: 'Too many requests are waiting. Retry.' }))
+      return Promise.reject(
+        refuse(overloaded, { retryAfterS: retryAfterS(), message: 'Too many requests are waiting. Retry.' }),
+      )
     }
     waiting++
     waitingWeight += weight
@@ -135,7 +138,7 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
   }
 
   function refuseEntry(entry: Waiting<Item, Result>): void {
-    entry.reject(refuse(overloaded, { retryAfterS: 1, message: 'The request waited too long. Retry.' }))
+    entry.reject(refuse(overloaded, { retryAfterS: retryAfterS(), message: 'The request waited too long. Retry.' }))
   }
 
   function leave(entry: Waiting<Item, Result>): void {

@@ -11,7 +11,9 @@ import {
   appendWaitingEventsMax,
   appendWaitMsMax,
 } from '../kernel/limits.ts'
+import { retryAfterS } from '../kernel/retry-after.ts'
 import { type Appending, appendEvents, appendSettings } from './append-store.ts'
+import { type LogStats, logCounts } from './log-counts.ts'
 import type { NewEvent, Origin, Stream } from './types.ts'
 import { createWake } from './wake.ts'
 
@@ -19,6 +21,10 @@ export interface LogOptions {
   url: string
   tombstoneKey: Buffer
   clock: Clock
+  /** Throws while no events may be taken. */
+  guard?: () => void
+  /** For tests. */
+  limits?: { waitingEventsMax: number; waitingBytesMax: number; waitMsMax: number }
 }
 
 /** `deleted`: not stored, because the customer of its distinct id was deleted. */
@@ -32,6 +38,7 @@ export interface EventLog extends AsyncDisposable {
    * the order of their timestamps, those of equal time in the given order.
    */
   appendBatch: (origin: Origin, events: readonly NewEvent[], to: { stream: Stream }) => Promise<AppendResult[]>
+  stats: () => LogStats
 }
 
 /** More writers make smaller groups; two keep the next group moving while one waits for the disk. */
@@ -40,12 +47,16 @@ const writers = { single: 2, batch: 2 } as const
 const share = { single: 1 / 4, batch: 3 / 4 } as const
 
 /** The durable log. Single events and batches have writers and connections of their own, so neither waits for the other. */
-export function createLog({ url, tombstoneKey, clock }: LogOptions): EventLog {
+export function createLog({ url, tombstoneKey, clock, guard = () => {}, limits }: LogOptions): EventLog {
+  const { waitingEventsMax, waitingBytesMax, waitMsMax } = limits ?? usualLimits
+  const counts = logCounts(clock)
   const settings = { ...appendSettings, statement_timeout: `${appendStatementMsMax}ms` }
   // One connection more than writers: the one that wakes lanes.
   const single = new Pool(url, { name: 'append', max: writers.single + 1, settings })
   const batch = new Pool(url, { name: 'append batch', max: writers.batch, settings })
   const wake = createWake(single)
+  /** What an event weighs at least, so that one number bounds the waiting batches by events and by bytes. */
+  const eventShare = waitingBytesMax / waitingEventsMax
 
   async function store(pool: Pool, items: readonly Appending[]): Promise<AppendResult[]> {
     const deleted = await pool.connected((client) => appendEvents(client, tombstoneKey, items)).catch(rethrow)
@@ -54,18 +65,21 @@ export function createLog({ url, tombstoneKey, clock }: LogOptions): EventLog {
   }
 
   const waiting = {
-    waitMsMax: appendWaitMsMax,
+    waitMsMax,
     batchWeightMax: appendGroupBytesMax,
     now: () => clock.now(),
     splitOn: (error: unknown) => !(error instanceof Refusal),
   }
   const addEvent = coalesce<Appending, AppendResult>({
     ...waiting,
-    run: (items) => store(single, items),
+    run: (items) => {
+      counts.group(items.length)
+      return store(single, items)
+    },
     lanes: writers.single,
     itemsMax: appendGroupEventsMax,
-    waitingMax: appendWaitingEventsMax * share.single,
-    weightMax: appendWaitingBytesMax * share.single,
+    waitingMax: waitingEventsMax * share.single,
+    weightMax: waitingBytesMax * share.single,
     weigh: ({ event }) => event.text.length,
   })
   const addBatch = coalesce<readonly Appending[], AppendResult[]>({
@@ -73,30 +87,40 @@ export function createLog({ url, tombstoneKey, clock }: LogOptions): EventLog {
     run: async (batches) => cut(await store(batch, batches.flat()), batches),
     lanes: writers.batch,
     itemsMax: appendGroupEventsMax,
-    waitingMax: appendWaitingEventsMax * share.batch,
-    weightMax: appendWaitingBytesMax * share.batch,
+    waitingMax: waitingEventsMax * share.batch,
+    weightMax: waitingBytesMax * share.batch,
     weigh: (items) => Math.max(items.length * eventShare, bytesOf(items)),
   })
 
   return {
-    append: (origin, event) => addEvent({ origin, stream: 'live', event }),
+    async append(origin, event) {
+      guard()
+      return counts.timed(1, addEvent({ origin, stream: 'live', event }))
+    },
     async appendBatch(origin, events, { stream }) {
       if (events.length === 0) return []
-      if (stream === 'live') return addBatch(events.map((event) => ({ origin, stream, event })))
+      guard()
+      const add = (items: readonly NewEvent[]) =>
+        counts.timed(items.length, addBatch(items.map((event) => ({ origin, stream, event }))))
+      if (stream === 'live') return add(events)
       const order = byTime(events)
-      const results = await addBatch(order.map(({ event }) => ({ origin, stream, event })))
+      const results = await add(order.map(({ event }) => event))
       const inGivenOrder = new Array<AppendResult>(events.length)
       for (const [at, { i }] of order.entries()) inGivenOrder[i] = must(results[at], 'every event has a result')
       return inGivenOrder
     },
+    stats: counts.read,
     async [Symbol.asyncDispose]() {
       await Promise.all([single[Symbol.asyncDispose](), batch[Symbol.asyncDispose]()])
     },
   }
 }
 
-/** What an event weighs at least, so that one number bounds the waiting batches by events and by bytes. */
-const eventShare = appendWaitingBytesMax / appendWaitingEventsMax
+const usualLimits = {
+  waitingEventsMax: appendWaitingEventsMax,
+  waitingBytesMax: appendWaitingBytesMax,
+  waitMsMax: appendWaitMsMax,
+}
 
 function bytesOf(items: readonly Appending[]): number {
   let bytes = 0
@@ -121,5 +145,5 @@ function cut(results: AppendResult[], batches: readonly (readonly Appending[])[]
 /** A connection lost at COMMIT leaves it open whether the group was stored: 503 as well, since a retry is deduplicated. */
 function rethrow(error: unknown): never {
   if (!isRetryable(error)) throw error
-  throw refuse('service_unavailable', { retryAfterS: 1 + Math.floor(Math.random() * 8), cause: error })
+  throw refuse('service_unavailable', { retryAfterS: retryAfterS(), cause: error })
 }

@@ -4,15 +4,18 @@ import type { EventOutcome, EventPayload, JsonObject, LaneEvent, LoggedEvent, Wa
 
 export type Applied = Extract<EventOutcome, { kind: 'applied' }>
 
+/** All that was odd about it: on receipt, and when it was applied. */
+export function warningsOf({ payload, recognised }: LoggedEvent, { warnings }: Applied): Warning[] {
+  return [...(payload.warnings ?? []), ...warnings, ...(recognised ? [] : [unrecognised])]
+}
+
 /** What is stored of an applied event. */
 export function eventRowOf(
-  event: LoggedEvent,
-  bodyHash: bigint,
-  pos: bigint,
-  { customerId, merge, warnings }: Applied,
+  { event, bodyHash, pos }: { event: LoggedEvent; bodyHash: bigint; pos: bigint },
+  { customerId, merge }: Applied,
+  warnings: readonly Warning[],
 ): EventRow {
   const { uuid, distinctId, appId, at, receivedAt, recognised, payload } = event
-  const all = [...(payload.warnings ?? []), ...warnings, ...(recognised ? [] : [unrecognised])]
   return {
     ...{ pos, uuid, bodyHash, customerId, distinctId, appId, name: payload.event, at, receivedAt },
     value: payload.value ?? null,
@@ -21,7 +24,7 @@ export function eventRowOf(
     ...{ trust: payload.trust, recognised },
     merge: merge && JSON.stringify(merge),
     journeyOrigin: payload.journeyOrigin ? JSON.stringify(payload.journeyOrigin) : null,
-    warnings: all.length > 0 ? JSON.stringify(all) : null,
+    warnings: warnings.length > 0 ? JSON.stringify(warnings) : null,
   }
 }
 

@@ -108,7 +108,7 @@ test('a worker that lost its lane writes nothing, whenever it wakes up', async (
     await lanePool.connected((client) => acquireLane(client, scope.scopeId, 'other')),
     'the lane is free again',
   )
-  assert.deepEqual(await applySlice(work, zombie, 'live'), { kind: 'lost' })
+  assert.deepEqual(await sliceOf(work, zombie), { kind: 'lost' })
   assert.equal((await effects(pool, scope)).length, 0)
 
   // While the other is at work: the zombie read before, and writes after it.
@@ -116,20 +116,29 @@ test('a worker that lost its lane writes nothing, whenever it wakes up', async (
     ...tally,
     async load(sql, to, events) {
       const state = await tally.load(sql, to, events)
-      assert.equal((await applySlice(work, other, 'live')).kind, 'applied')
+      assert.equal((await sliceOf(work, other)).kind, 'applied')
       return state
     },
   }
-  assert.deepEqual(await applySlice({ ...work, projection }, zombie, 'live'), { kind: 'lost' })
+  assert.deepEqual(await sliceOf({ ...work, projection }, zombie), { kind: 'lost' })
   assert.deepEqual(
     (await effects(pool, scope)).map(({ value }) => value),
     [1, 2, 3],
   )
 
   // The same worker, with the right fence but a cursor of the past.
-  assert.deepEqual(await applySlice(work, other, 'live'), { kind: 'lost' })
+  assert.deepEqual(await sliceOf(work, other), { kind: 'lost' })
   assert.equal((await effects(pool, scope)).length, 3)
 })
+
+/** Transactions of other tests on the server may hold the rows back for a moment. */
+async function sliceOf(work: Parameters<typeof applySlice>[0], lane: Parameters<typeof applySlice>[1]) {
+  for (;;) {
+    const result = await applySlice(work, lane, 'live')
+    if (result.kind !== 'unsafe') return result
+    await sleep(2)
+  }
+}
 
 test('nobody takes a lane whose lease runs', async () => {
   await pool.connected(async (client) => {

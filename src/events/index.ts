@@ -1,14 +1,21 @@
 export { createLog, type EventLog } from './append.ts'
 export { cleanJson } from './clean-json.ts'
 export { applyCommand } from './command.ts'
-export { type Freshness, freshness } from './freshness.ts'
+export { type DeadEvent, listDeadEvents } from './dead-event-store.ts'
 export { appendFacts, type Fact } from './facts.ts'
+export { type Freshness, freshness } from './freshness.ts'
+export { logGauges, stoppedLanes } from './gauges-store.ts'
 export { inflateWhole } from './inflate.ts'
+export { createIntakeGuard } from './intake-guard.ts'
 export { laneLag } from './lag.ts'
+export { type LaneStats, laneStats } from './lane-stats.ts'
 export { runLanes } from './lanes.ts'
+export type { LogStats } from './log-counts.ts'
 export { checkLogMeta } from './log-meta.ts'
 export { type Normalised, normalise } from './normalise.ts'
 export { ensurePartitions } from './partitions.ts'
+export { replayDeadEvent } from './replay.ts'
+export { forgetOldEvents } from './retention.ts'
 export { takeBatch } from './take-batch.ts'
 export type { SliceReport } from './turn.ts'
 export {
@@ -23,3 +30,4 @@ export {
   StaleSlice,
   type Warning,
 } from './types.ts'
+export { type EventWarning, listWarnings } from './warning-store.ts'

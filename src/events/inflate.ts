@@ -2,6 +2,7 @@ import { crc32, type InputType, inflateRaw, type ZlibOptions } from 'node:zlib'
 import { assert } from '../kernel/assert.ts'
 import { refuse } from '../kernel/errors.ts'
 import { inflatedInFlightBytesMax } from '../kernel/limits.ts'
+import { retryAfterS } from '../kernel/retry-after.ts'
 
 /** Bytes that bodies now being inflated may take, in the whole process. */
 let inFlightBytes = 0
@@ -19,7 +20,10 @@ export async function inflateWhole(body: Buffer, bytesMax: number): Promise<Buff
   if (claimed > body.length * deflateRatioMax) throw damaged()
   if (claimed > bytesMax) throw refuse('payload_too_large')
   if (inFlightBytes + claimed > inflatedInFlightBytesMax) {
-    throw refuse('service_unavailable', { retryAfterS: 1, message: 'Too many bodies are being received. Retry.' })
+    throw refuse('service_unavailable', {
+      retryAfterS: retryAfterS(),
+      message: 'Too many bodies are being received. Retry.',
+    })
   }
   inFlightBytes += claimed
   try {

@@ -1,25 +1,25 @@
 import type { Sql } from '../db/pool.ts'
 import { logClockSlackMs } from '../kernel/limits.ts'
 import type { Scope } from '../tenancy/index.ts'
-import { leaseRuns } from './lane-store.ts'
+import { isStopped, leaseRuns } from './lane-store.ts'
 import type { Stream } from './types.ts'
 
 const streamNumber = { live: 0, historical: 1 } as const
 
 /** Rows of a stream that the lane `l` of the scope `s` has not taken yet. A scope without a lane has not begun. */
-const behind = (stream: Stream) => `
-  from event_log e
+export const behind = (stream: Stream, table = 'event_log') => `
+  from ${table} e
   where e.lane = s.id
     and e.stream = ${streamNumber[stream]}
     and (e.gen, e.xid, e.seq) > (coalesce(l.${stream}_gen, 0), coalesce(l.${stream}_xid, '0'), coalesce(l.${stream}_seq, 0))`
 
 /** The same as the lane reads them: only from the partitions that can hold such rows. */
-const waiting = (stream: Stream) => `${behind(stream)}
+export const waiting = (stream: Stream) => `${behind(stream)}
     and e.logged_at >= coalesce(l.${stream}_logged_at, '-infinity') - interval '${logClockSlackMs} milliseconds'`
 
 export interface LaneWithWork {
   id: number
-  /** Nobody's, or this worker's own. */
+  /** Nobody's, or this worker's own, and not stopped. */
   free: boolean
 }
 
@@ -29,7 +29,7 @@ export interface LaneWithWork {
  */
 export async function lanesWithWork(sql: Sql, owner: string): Promise<LaneWithWork[]> {
   return sql.query<LaneWithWork>(
-    `select s.id, l.id is null or l.owner = $1 or not ${leaseRuns('l')} as free
+    `select s.id, l.id is null or ((l.owner = $1 or not ${leaseRuns('l')}) and not ${isStopped('l')}) as free
     from scope s
     left join lane l on l.id = s.id
     where (select true ${waiting('live')} limit 1)
@@ -86,7 +86,7 @@ export interface Backlog {
 }
 
 /** Counting costs about 0.2 µs a row; a lane this far behind is alarming by its age. */
-const countedMax = 100_000
+export const countedMax = 100_000
 
 export async function selectBacklog(sql: Sql, stream: Stream): Promise<Backlog> {
   const [row] = await sql.query<{ lag: number | null; rows: string | null }>(

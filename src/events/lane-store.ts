@@ -34,7 +34,12 @@ export interface HeldLane {
   owner: string
   fence: string
   cursors: Record<Stream, Cursor>
+  /** It was stopped, and no slice has succeeded since. */
+  wasStopped: boolean
 }
+
+/** Set while too many of the lane's events could not be applied. */
+export const isStopped = (lane: string) => `coalesce(${lane}.stopped_until > clock_timestamp(), false)`
 
 /** A lease that ends later than any lease can is one of a clock that was set back since. */
 export const leaseRuns = (lane: string) =>
@@ -52,16 +57,17 @@ const acquire = {
     where lane.id = $1
       and scope.id = lane.id
       and (lane.owner = $2 or not ${leaseRuns('lane')})
-    returning fence, project.workspace_id, scope.project_id, scope.environment,
+      and not ${isStopped('lane')}
+    returning fence, project.workspace_id, scope.project_id, scope.environment, stopped_until is not null,
       live_gen, live_xid, live_seq, date_part('epoch', live_logged_at) * 1000,
       historical_gen, historical_xid, historical_seq, date_part('epoch', historical_logged_at) * 1000`,
 }
 
-/** Takes the lane, or gives null when another worker holds it or there is no such scope. */
+/** Takes the lane, or gives null when another worker holds it, it is stopped, or there is no such scope. */
 export async function acquireLane(client: pg.ClientBase, id: number, owner: string): Promise<HeldLane | null> {
   const [row] = await raw(client, acquire, [id, owner])
   if (row) {
-    const [fence, workspaceId, projectId, environment, ...cursors] = row
+    const [fence, workspaceId, projectId, environment, stopped, ...cursors] = row
     return {
       owner,
       fence: must(fence, 'fence'),
@@ -72,6 +78,7 @@ export async function acquireLane(client: pg.ClientBase, id: number, owner: stri
         environment: environment === 'test' ? 'test' : 'live',
       },
       cursors: { live: cursorOf(cursors.slice(0, 4)), historical: cursorOf(cursors.slice(4)) },
+      wasStopped: stopped === 't',
     }
   }
   return (await insertLane(client, id)) ? acquireLane(client, id, owner) : null
@@ -109,6 +116,39 @@ export async function releaseLanes(pool: Pool, owner: string): Promise<void> {
     where owner = $1
       and lease_until > clock_timestamp()`,
     [owner],
+  )
+}
+
+/** Lets nobody take the lane for a while. */
+export async function stopLane(tx: Tx, { scope }: HeldLane, { why, ms }: { why: string; ms: number }): Promise<void> {
+  await tx.query(
+    `update lane
+    set stopped_until = clock_timestamp() + $2 * interval '1 millisecond',
+      stopped_why = $3
+    where id = $1`,
+    [scope.scopeId, ms, why],
+  )
+}
+
+/** A slice went through. */
+export async function forgetStop(pool: Pool, { scope, owner, fence }: HeldLane): Promise<void> {
+  await pool.query(
+    `update lane
+    set stopped_until = null,
+      stopped_why = null
+    where id = $1
+      and owner = $2
+      and fence = $3`,
+    [scope.scopeId, owner, fence],
+  )
+}
+
+/** Lets every stopped lane be tried again at once. */
+export async function resumeLanes(pool: Pool): Promise<void> {
+  await pool.query(
+    `update lane
+    set stopped_until = clock_timestamp()
+    where stopped_until > clock_timestamp()`,
   )
 }
 
@@ -195,6 +235,11 @@ function logRowOf(row: (string | null)[]): LogRow {
     seen: seenPos && seenHash ? { pos: BigInt(seenPos), bodyHash: BigInt(seenHash) } : null,
     text: must(text, 'a safe row has its payload'),
   }
+}
+
+/** The lane's place after this row. */
+export function cursorBehind({ gen, xid, seq, loggedAt }: LogRow): Cursor {
+  return { gen, xid, seq, loggedAt }
 }
 
 const move = (stream: Stream) => ({

@@ -2,7 +2,7 @@ import { Pool } from '../db/pool.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { randomText } from '../kernel/ids.ts'
 import { lanesAtOnce } from '../kernel/limits.ts'
-import { laneSettings, releaseLanes } from './lane-store.ts'
+import { laneSettings, releaseLanes, resumeLanes } from './lane-store.ts'
 import { forgetful, type LaneMemory, type Next, type SliceReport, takeTurn } from './turn.ts'
 import type { Consumer, EventOutcome, Log, Projection } from './types.ts'
 import { watchLanes } from './watch.ts'
@@ -26,6 +26,8 @@ export async function runLanes<State, Decision extends { outcomes: EventOutcome[
   const { url, projection, consumers, clock, log, signal, observe = () => {} } = options
   await using pool = new Pool(url, { name: 'lane', max: lanesAtOnce + 1, pipeline: true, settings: laneSettings })
   const owner = randomText(16)
+  // Whoever starts a worker has most often corrected something. When the database is away, the time still passes.
+  await resumeLanes(pool).catch(() => {})
   const work = { pool, projection, consumers, months: new Set<number>() }
   const robin = roundRobin((lane) => takeTurn({ work, owner, clock, log, observe }, lane))
   await watchLanes({ url, pool, owner, clock, log, signal, wake: robin.wake })

@@ -1,11 +1,23 @@
 import { type Pool, sqlState, type Tx } from '../db/pool.ts'
-import { assert } from '../kernel/assert.ts'
+import { assert, must } from '../kernel/assert.ts'
+import type { Noted } from './count-warnings.ts'
 import { type Fresh, freshOf } from './dedupe.ts'
 import { type EventRow, insertEvents, insertSeen } from './effects-store.ts'
-import { eventRowOf, laneEventOf } from './event-row.ts'
-import { type Cursor, type HeldLane, moveCursor, readSlice } from './lane-store.ts'
+import { eventRowOf, laneEventOf, warningsOf } from './event-row.ts'
+import { type Cursor, cursorBehind, type HeldLane, type LogRow, moveCursor, readSlice } from './lane-store.ts'
 import { ensureEventMonths, monthOf } from './partitions.ts'
-import type { Consumer, EventOutcome, LaneEvent, Projection, Stream } from './types.ts'
+import { isPoison, PoisonedSlice } from './poison.ts'
+import {
+  type Consumer,
+  type EventOutcome,
+  type LaneEvent,
+  type LoggedEvent,
+  type Projection,
+  SliceTooLarge,
+  type Stream,
+  type Warning,
+} from './types.ts'
+import { insertWarnings } from './warning-store.ts'
 
 export interface SliceWork<State, Decision extends { outcomes: EventOutcome[] }> {
   pool: Pool
@@ -29,39 +41,71 @@ export interface SliceCounts {
   duplicates: number
   /** Uuids that came again with another body. */
   differing: string[]
+  refusedMerges: number
+  /** Set aside because they cannot be applied. */
+  dead: number
+  /** When each applied event was received, in Unix milliseconds. */
+  receivedAt: number[]
 }
 
 /**
  * Takes the next slice of one stream and applies it in one transaction: cursor, projection, seen keys, event rows and
  * consumers. All is read and decided before it, so that it is short. Throws `StaleSlice` when what was decided on has
- * changed meanwhile; then, and after any other error, nothing of the slice has happened.
+ * changed meanwhile, `PoisonedSlice` when trying again will not help; then, and after any other error, nothing of the slice
+ * has happened.
  */
 export async function applySlice<State, Decision extends { outcomes: EventOutcome[] }>(
   work: SliceWork<State, Decision>,
   lane: HeldLane,
   stream: Stream,
+  rowsMax = Number.POSITIVE_INFINITY,
+): Promise<SliceResult> {
+  const { rows, unsafe } = await work.pool.connected((client) => readSlice(client, lane, stream))
+  if (rows.length === 0) return { kind: unsafe ? 'unsafe' : 'empty' }
+  const taken = rows.slice(0, rowsMax)
+  try {
+    return await applyRows(work, lane, stream, taken)
+  } catch (error) {
+    // Somebody may have dropped one.
+    work.months.clear()
+    throw isPoison(error) ? new PoisonedSlice(stream, taken, error) : error
+  }
+}
+
+async function applyRows<State, Decision extends { outcomes: EventOutcome[] }>(
+  work: SliceWork<State, Decision>,
+  lane: HeldLane,
+  stream: Stream,
+  rows: readonly LogRow[],
 ): Promise<SliceResult> {
   const { pool, projection, consumers } = work
-  const { rows, unsafe } = await pool.connected((client) => readSlice(client, lane, stream))
-  const last = rows.at(-1)
-  if (!last) return { kind: unsafe ? 'unsafe' : 'empty' }
+  const last = must(rows.at(-1), 'a slice has rows')
   const { fresh, duplicates, differing } = freshOf(rows, stream)
   await ensureMonths(work, fresh)
 
   const events = fresh.map(({ event }) => event)
   // No state survives a commit in memory: it is loaded for each slice, and a slice of duplicates needs none.
-  const decision =
-    events.length > 0 ? projection.decide(lane.scope, await projection.load(pool, lane.scope, events), events) : null
+  const state = events.length > 0 ? await loadWithin(work, lane, events) : null
+  if (state?.kind === 'too_large') {
+    const after = must(events[state.fits], 'a part of the slice fits')
+    const end = rows.findIndex(({ uuid }) => uuid === after.uuid)
+    return applyRows(work, lane, stream, rows.slice(0, end))
+  }
+  const decision = state && projection.decide(lane.scope, state.loaded, events)
   const outcomes = decision?.outcomes ?? []
   assert(outcomes.length === events.length, 'every event has an outcome')
   const applied = outcomes.filter(({ kind }) => kind === 'applied').length
 
-  const cursor = { gen: last.gen, xid: last.xid, seq: last.seq, loggedAt: last.loggedAt }
+  const cursor = cursorBehind(last)
   const committed = await pool.transaction(async (tx) => {
     const before = await moveCursor(tx, lane, { stream, to: cursor, events: applied })
-    if (before === null || !decision) return before !== null
-    const { positions, eventRows, laneEvents } = place(fresh, outcomes, before)
-    await together([...writeEvents(tx, lane, stream, eventRows), projection.write(tx, lane.scope, decision, positions)])
+    if (before === null) return false
+    const { positions, eventRows, laneEvents, noted } = place(fresh, outcomes, before)
+    await together([
+      ...writeEvents(tx, lane, stream, eventRows),
+      ...(decision ? [projection.write(tx, lane.scope, decision, positions)] : []),
+      ...insertWarnings(tx, lane.scope, [...noted, ...differing.map((event) => ({ event, warning: differs }))]),
+    ])
     if (laneEvents.length > 0) for (const consumer of consumers) await consumer(tx, lane.scope, laneEvents)
     return true
   })
@@ -73,7 +117,28 @@ export async function applySlice<State, Decision extends { outcomes: EventOutcom
     applied,
     dropped: events.length - applied,
     duplicates,
-    differing,
+    differing: differing.map(({ uuid }) => uuid),
+    refusedMerges: outcomes.filter((outcome) => outcome.kind === 'applied' && outcome.merge?.status === 'refused')
+      .length,
+    dead: 0,
+    receivedAt: events.flatMap(({ receivedAt }, i) => (outcomes[i]?.kind === 'applied' ? [receivedAt] : [])),
+  }
+}
+
+const differs: Warning = { code: 'duplicate_body_differs' }
+
+/** What the projection loads, or how many of the events it would hold in memory. */
+async function loadWithin<State, Decision extends { outcomes: EventOutcome[] }>(
+  { pool, projection }: SliceWork<State, Decision>,
+  { scope }: HeldLane,
+  events: LoggedEvent[],
+): Promise<{ kind: 'loaded'; loaded: State } | { kind: 'too_large'; fits: number }> {
+  try {
+    return { kind: 'loaded', loaded: await projection.load(pool, scope, events) }
+  } catch (error) {
+    if (!(error instanceof SliceTooLarge)) throw error
+    assert(error.fits > 0 && error.fits < events.length, 'one event always fits')
+    return { kind: 'too_large', fits: error.fits }
   }
 }
 
@@ -96,17 +161,20 @@ interface Placed {
   positions: bigint[]
   eventRows: EventRow[]
   laneEvents: LaneEvent[]
+  noted: Noted[]
 }
 
 /** Positions without gaps, in the order of the log. */
 function place(fresh: readonly Fresh[], outcomes: readonly EventOutcome[], before: bigint): Placed {
-  const placed: Placed = { positions: [], eventRows: [], laneEvents: [] }
+  const placed: Placed = { positions: [], eventRows: [], laneEvents: [], noted: [] }
   let pos = before
   for (const [i, { event, bodyHash }] of fresh.entries()) {
     const outcome = outcomes[i]
     if (outcome?.kind === 'applied') {
       pos++
-      placed.eventRows.push(eventRowOf(event, bodyHash, pos, outcome))
+      const warnings = warningsOf(event, outcome)
+      placed.eventRows.push(eventRowOf({ event, bodyHash, pos }, outcome, warnings))
+      for (const warning of warnings) placed.noted.push({ event, warning })
       placed.laneEvents.push(laneEventOf(event, pos, outcome))
     }
     placed.positions.push(pos)
@@ -120,7 +188,7 @@ function writeEvents(tx: Tx, { scope }: HeldLane, stream: Stream, rows: readonly
 }
 
 /** Statements sent one behind the other. Of several errors the one that caused the others: not "transaction is aborted". */
-async function together(writes: Promise<void>[]): Promise<void> {
+async function together(writes: Promise<unknown>[]): Promise<void> {
   const results = await Promise.allSettled(writes)
   const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []))
   if (errors.length > 0) throw errors.find((error) => sqlState(error) !== '25P02') ?? errors[0]

@@ -1,14 +1,21 @@
 import { isRetryable } from '../db/pool.ts'
+import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import {
+  deadTryPauseMs,
   laneBackoffMsMax,
   laneLeaseMs,
+  laneStoppedMs,
   laneUnsafeWaitMsMax,
   smallSliceEvents,
   smallSliceEveryMs,
   staleTurnsMax,
 } from '../kernel/limits.ts'
-import { acquireLane, type HeldLane } from './lane-store.ts'
+import { type Breaker, closed, halfOpen, reasonToStop, rowDied, rowsApplied } from './breaker.ts'
+import { bury } from './bury.ts'
+import { acquireLane, forgetStop, type HeldLane } from './lane-store.ts'
+import { PoisonedSlice } from './poison.ts'
+import { afterFailure, afterSuccess, isFound, type Search, sliceRows } from './search.ts'
 import { applySlice, type SliceCounts, type SliceWork } from './slice.ts'
 import { type EventOutcome, type Log, StaleSlice, type Stream } from './types.ts'
 
@@ -30,10 +37,16 @@ export interface LaneMemory {
   failures: number
   stale: number
   unsafe: number
+  /** For the row that a slice of the stream fails on. */
+  searches: Record<Stream, Search | null>
+  breaker: Breaker
 }
 
 export function forgetful(id: number): LaneMemory {
-  return { id, held: null, heldUntil: 0, turns: 0, failures: 0, stale: 0, unsafe: 0 }
+  return {
+    ...{ id, held: null, heldUntil: 0, turns: 0, failures: 0, stale: 0, unsafe: 0 },
+    ...{ searches: { live: null, historical: null }, breaker: closed },
+  }
 }
 
 /** When the lane wants its next turn; `idle`: when it is woken. */
@@ -53,7 +66,10 @@ export async function takeTurn<State, Decision extends { outcomes: EventOutcome[
   lane: LaneMemory,
 ): Promise<Next> {
   try {
-    return await tryTurn(options, lane)
+    return await tryTurn(options, lane).catch((error: unknown) => {
+      if (error instanceof PoisonedSlice) return isolate(options, lane, error)
+      throw error
+    })
   } catch (error) {
     if (error instanceof StaleSlice && lane.stale < staleTurnsMax) {
       lane.stale++
@@ -77,6 +93,7 @@ async function tryTurn<State, Decision extends { outcomes: EventOutcome[] }>(
   if (lane.held === null || startedAt >= lane.heldUntil) {
     lane.held = await work.pool.connected((client) => acquireLane(client, lane.id, owner))
     lane.heldUntil = startedAt + laneLeaseMs
+    if (lane.held?.wasStopped) lane.breaker = halfOpen
   }
   const { held } = lane
   if (held === null) return { kind: 'idle' }
@@ -84,13 +101,17 @@ async function tryTurn<State, Decision extends { outcomes: EventOutcome[] }>(
   let unsafe = false
   const order = lane.turns++ % 10 === 9 ? (['historical', 'live'] as const) : (['live', 'historical'] as const)
   for (const stream of order) {
-    const result = await applySlice(work, held, stream)
+    const result = await applySlice(work, held, stream, sliceRows(lane.searches[stream]))
     if (result.kind === 'applied') {
       held.cursors[stream] = result.cursor
       Object.assign(lane, { heldUntil: startedAt + laneLeaseMs, failures: 0, stale: 0, unsafe: 0 })
+      const searching = lane.searches[stream] !== null
+      lane.searches[stream] = afterSuccess(lane.searches[stream], result.read)
+      lane.breaker = rowsApplied(lane.breaker, result.read)
+      if (held.wasStopped) await resume(options, held)
       const ms = clock.now() - startedAt
       report(options, result, { scopeId: lane.id, stream, ms })
-      return result.read < smallSliceEvents
+      return result.read < smallSliceEvents && !searching
         ? { kind: 'later', ms: Math.max(smallSliceEveryMs - ms, 0) }
         : { kind: 'at_once' }
     }
@@ -104,12 +125,68 @@ async function tryTurn<State, Decision extends { outcomes: EventOutcome[] }>(
   return unsafe ? { kind: 'later', ms: Math.min(2 ** lane.unsafe++, laneUnsafeWaitMsMax) } : { kind: 'idle' }
 }
 
+/**
+ * Halves the slice until one row is left, which gets its tries, and is then set aside with what it fails on. The rows around it
+ * are applied meanwhile.
+ */
+async function isolate<State, Decision extends { outcomes: EventOutcome[] }>(
+  options: TurnOptions<State, Decision>,
+  lane: LaneMemory,
+  { stream, rows, cause }: PoisonedSlice,
+): Promise<Next> {
+  const { log, work, clock } = options
+  const [row, ...others] = rows
+  const { held } = lane
+  assert(row !== undefined && held !== null, 'a slice of a held lane failed')
+  const search = afterFailure(lane.searches[stream], [row.seq, ...others.map(({ seq }) => seq)])
+  if (lane.searches[stream] === null)
+    log.warn({ err: cause, scopeId: lane.id }, 'a slice failed; its event is looked for')
+  lane.searches[stream] = search
+  if (!isFound(search)) {
+    return search.alone ? { kind: 'later', ms: deadTryPauseMs * search.alone.tries } : { kind: 'at_once' }
+  }
+
+  const startedAt = clock.now()
+  const breaker = rowDied(lane.breaker)
+  const stop = reasonToStop(breaker)
+  const cursor = await bury(work.pool, held, { stream, row, error: cause, stop })
+  if (cursor === null) {
+    lane.held = null
+    return { kind: 'at_once' }
+  }
+  held.cursors[stream] = cursor
+  lane.searches[stream] = null
+  lane.breaker = breaker
+  const { uuid, distinctId, seq } = row
+  log.error({ err: cause, scopeId: lane.id, uuid, distinctId, seq }, 'an event cannot be applied and was set aside')
+  report(options, buried, { scopeId: lane.id, stream, ms: clock.now() - startedAt })
+  if (stop !== null) {
+    log.error({ scopeId: lane.id, why: stop, ms: laneStoppedMs }, 'the lane was stopped')
+    lane.held = null
+  }
+  return { kind: 'at_once' }
+}
+
+const buried: SliceCounts = {
+  ...{ read: 1, applied: 0, dropped: 0, duplicates: 0, differing: [], refusedMerges: 0, dead: 1, receivedAt: [] },
+}
+
+async function resume<State, Decision extends { outcomes: EventOutcome[] }>(
+  { work, log }: TurnOptions<State, Decision>,
+  held: HeldLane,
+): Promise<void> {
+  await forgetStop(work.pool, held)
+  held.wasStopped = false
+  log.warn({ scopeId: held.scope.scopeId }, 'a lane that was stopped goes on')
+}
+
 function report(
   { log, observe }: Pick<TurnOptions<never, never>, 'log' | 'observe'>,
-  { read, applied, dropped, duplicates, differing }: SliceCounts,
+  counts: SliceCounts,
   of: { scopeId: number; stream: Stream; ms: number },
 ): void {
-  observe({ read, applied, dropped, duplicates, differing, ...of })
+  observe({ ...counts, ...of })
+  const { differing } = counts
   if (differing.length === 0) return
   log.warn(
     { scopeId: of.scopeId, uuids: differing.slice(0, 20) },

@@ -40,7 +40,7 @@ export const journeyOriginBytesMax = 2048
 /** A timestamp further ahead of receipt than this is clamped to receipt. */
 export const futureSkewMsMax = 23 * 3600_000
 
-/** Events or bytes that wait for a writer of the log in one process; half for single events, half for batches. */
+/** Events or bytes that wait for a writer of the log in one process; a quarter for single events, the rest for batches. */
 export const appendWaitingEventsMax = 20_000
 export const appendWaitingBytesMax = 64 * MiB
 /** One group of single events: larger ones cost latency and bring nothing. */
@@ -48,6 +48,11 @@ export const appendGroupEventsMax = 256
 export const appendGroupBytesMax = 4 * MiB
 /** Time in the queue of the log; the database is then slower than the callers. */
 export const appendWaitMsMax = 1000
+/** Of the log, not applied yet: beyond it, or with less of the disk free, 503 until there is room again. */
+export const unprocessedBytesMax = 20 * 1024 * MiB
+export const freeDiskShareMin = 0.05
+/** Between looks at these two: 10 s of the fastest intake are half a gigabyte. */
+export const intakeLookMs = 10_000
 /** An insert that takes longer is given up: 503, and the retry is harmless. */
 export const appendStatementMsMax = 15_000
 /** Wake-ups of lanes, for each process: one notification says all lanes of the time between. */
@@ -62,6 +67,23 @@ export const smallSliceEveryMs = 20
 /** One lane transaction: what is lost by a rollback and what others wait for. */
 export const sliceEventsMax = 2000
 export const sliceBytesMax = 16 * MiB
+/** Properties of customers that one slice may hold in memory, as text; parsed they take a few times that. */
+export const slicePropertiesBytesMax = 32 * MiB
+/** Tries of an event that fails alone, before it is set aside. */
+export const deadTriesMax = 3
+/** Before its second try, and twice that before its third. */
+export const deadTryPauseMs = 50
+/** Dead events that stop a lane: in a row, or of the last so many. That is a bad deploy, not bad data. */
+export const deadInRowMax = 20
+export const deadWindowRows = 1000
+export const deadOfLastMax = 50
+/** A stopped lane is tried again after this, or when a worker starts. */
+export const laneStoppedMs = 10 * 60_000
+/** Characters of what is kept of an error, and of a warning's detail. */
+export const deadErrorCharsMax = 1000
+export const warningDetailCharsMax = 300
+/** Newest events kept for each code of warnings. */
+export const warningSamplesMax = 100
 /** Lanes one worker works on at once: one waits for the database while another decides. */
 export const lanesAtOnce = 2
 /** Turns a lane takes at once when what it decided on keeps changing; then it backs off. */
@@ -77,6 +99,13 @@ export const laneBackoffMsMax = 5000
 export const laneUnsafeWaitMsMax = 50
 /** Database clocks may be set back, and a transaction writes rows after its start: how far the lane reads behind its cursor's time. */
 export const logClockSlackMs = 24 * 3600_000
+/** What has had its time, in days: the log after all lanes passed it, seen keys at least, dead events, warnings. */
+export const logPassedDays = 7
+export const seenDaysMin = 400
+export const deadEventDays = 30
+export const warningDays = 90
+/** Rows deleted in one transaction: some ten milliseconds, for which it holds the lanes back. */
+export const forgetRowsAtOnce = 5000
 /** Partitions made ahead: missing a week of maintenance hurts nobody. */
 export const logDaysAhead = 14
 export const eventMonthsAhead = 3

@@ -26,6 +26,7 @@ describe('GET /ready', () => {
         ['database', true],
         ['migrations', true],
         ['processing_lag', true],
+        ['lanes', true],
       ],
     )
   })

@@ -77,6 +77,7 @@ ${keywords}`,
     { name: 'Operations', description: 'What apps spent: the saved decisions, who paid, and giving it back.' },
     { name: 'Grants', description: 'Allocations made by hand, or by attaching a Product.' },
     { name: 'Entities', description: 'Seats, teams or devices of a customer, with units of their own.' },
+    { name: 'Events', description: 'What customers did, and what became of it.' },
   ],
   securitySchemes: {
     secretKey: { type: 'http', scheme: 'bearer', description: 'A secret key of the workspace, `sk_…`.' },

@@ -3,16 +3,25 @@ import { isIPv4 } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { refuse } from '../../kernel/errors.ts'
 
-export interface Gauge {
+export interface Metric {
   name: string
   help: string
-  read: () => Promise<number>
+  type: 'gauge' | 'counter' | 'histogram'
+  /** Asked at every scrape; a metric that cannot be read is left out of it. */
+  read: () => Promise<Sample[]> | Sample[]
+}
+
+export interface Sample {
+  labels?: Record<string, string>
+  value: number
+  /** Added to the metric's name. */
+  suffix?: string
 }
 
 export interface MetricsOptions {
   /** Callers from elsewhere than loopback need it; absent: only loopback may ask. */
   token: string | undefined
-  gauges: Gauge[]
+  metrics: Metric[]
 }
 
 interface Tally {
@@ -24,7 +33,7 @@ interface Tally {
  * `GET /metrics`: Prometheus text. Requests are tallied by hand, a few nanoseconds each; the library that writes the text is
  * loaded with the first scrape.
  */
-export function metrics(server: FastifyInstance, { token, gauges }: MetricsOptions): void {
+export function metrics(server: FastifyInstance, { token, metrics: others }: MetricsOptions): void {
   const tallies = new Map<string, Map<number, Tally>>()
   let registry: Promise<{ contentType: string; metrics: () => Promise<string> }> | undefined
 
@@ -43,7 +52,7 @@ export function metrics(server: FastifyInstance, { token, gauges }: MetricsOptio
     schema: { hide: true },
     handler: async (request, reply) => {
       if (!mayAsk(request, token)) throw refuse('invalid_api_key', { message: 'Metrics need METRICS_TOKEN.' })
-      registry ??= openRegistry(tallies, gauges)
+      registry ??= openRegistry(tallies, others)
       const { contentType, metrics: text } = await registry
       return reply.header('content-type', contentType).send(await text())
     },
@@ -68,8 +77,8 @@ function isLoopback(address: string): boolean {
   return plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'))
 }
 
-async function openRegistry(tallies: Map<string, Map<number, Tally>>, gauges: Gauge[]) {
-  const { Counter, collectDefaultMetrics, Gauge: PromGauge, Registry } = await import('prom-client')
+async function openRegistry(tallies: Map<string, Map<number, Tally>>, others: Metric[]) {
+  const { Counter, collectDefaultMetrics, Registry } = await import('prom-client')
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const labelNames = ['route', 'status'] as const
@@ -95,15 +104,23 @@ async function openRegistry(tallies: Map<string, Map<number, Tally>>, gauges: Ga
       },
     })
   }
-  for (const { name, help, read } of gauges) {
-    new PromGauge({
-      name,
-      help,
-      registers: [registry],
-      async collect() {
-        this.set(await read())
-      },
-    })
-  }
+  for (const metric of others)
+    registry.registerMetric(collected(metric) as unknown as Parameters<typeof registry.registerMetric>[0]) // asks for get() only
   return { contentType: registry.contentType, metrics: () => registry.metrics() }
+}
+
+/** In the shape that the registry writes down. */
+function collected({ name, help, type, read }: Metric) {
+  return {
+    name,
+    async get() {
+      const samples = await (async () => read())().catch((): Sample[] => [])
+      const values = samples.map(({ labels = {}, value, suffix = '' }) => ({
+        metricName: name + suffix,
+        labels,
+        value,
+      }))
+      return { name, help, type, values, aggregator: 'sum' }
+    },
+  }
 }

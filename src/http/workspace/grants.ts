@@ -190,7 +190,7 @@ function units(count: number | null | undefined): bigint | null {
 }
 
 /** The schema knows the form of an instant, not the calendar. */
-function timeOf(text: string | null | undefined, param: string): number | null {
+export function timeOf(text: string | null | undefined, param: string): number | null {
   if (text === null || text === undefined) return null
   const ms = Date.parse(text)
   if (Number.isNaN(ms) || ms < 0) {

@@ -5,8 +5,10 @@ import { apps } from './apps.ts'
 import { balances } from './balances.ts'
 import { authenticateCaller, type CallerOptions } from './caller.ts'
 import { type CustomerServices, customers } from './customers.ts'
+import { deadEvents } from './dead-events.ts'
 import { endpoints } from './endpoint.ts'
 import { entities } from './entities.ts'
+import { eventWarnings } from './event-warnings.ts'
 import { features } from './features.ts'
 import { grants } from './grants.ts'
 import { ledger } from './ledger.ts'
@@ -38,6 +40,8 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     operations(to, pool)
     grants(to, pool)
     entities(to, pool)
+    deadEvents(to, services)
+    eventWarnings(to, pool)
   })
 }
 

@@ -1,0 +1,131 @@
+import type { Config } from './config.ts'
+import type { Pool } from './db/pool.ts'
+import { type LaneStats, type LogStats, laneLag, logGauges } from './events/index.ts'
+import type { Metric, MetricsOptions, Sample } from './http/app/metrics.ts'
+import type { HistogramCounts } from './kernel/histogram.ts'
+
+export interface Figures {
+  pool: Pool
+  /** Of this process's log, where it takes events. */
+  log?: (() => LogStats) | undefined
+  /** Of this process's lane worker, where it runs one; undefined while it has told nothing yet. */
+  lanes?: (() => LaneStats | undefined) | undefined
+}
+
+/** What `GET /metrics` tells beside requests and the process itself. */
+export function metricsOf({ metricsToken }: Config, { pool, log, lanes }: Figures): MetricsOptions {
+  return {
+    token: metricsToken,
+    metrics: [...databaseMetrics(pool), ...(log ? logMetrics(log) : []), ...(lanes ? laneMetrics(lanes) : [])],
+  }
+}
+
+/** The same whichever process is asked. */
+function databaseMetrics(pool: Pool): Metric[] {
+  const gauge = (name: string, help: string, read: () => Promise<Sample[]>): Metric => ({
+    name: `turnpike_${name}`,
+    ...{ help, type: 'gauge', read },
+  })
+  const lag = once(() => laneLag(pool))
+  const gauges = once(() => logGauges(pool))
+  return [
+    gauge('lane_lag_seconds', 'Age of the oldest acknowledged event that is not applied yet', async () => [
+      { value: (await lag()).lagMs / 1000 },
+    ]),
+    gauge('lane_waiting_events', 'Acknowledged events that are not applied yet', async () => [
+      { value: (await lag()).rows },
+    ]),
+    gauge('historical_lag_seconds', 'Age of the oldest imported event that is not applied yet', async () => [
+      { value: (await lag()).historical.lagMs / 1000 },
+    ]),
+    gauge('historical_waiting_events', 'Imported events that are not applied yet', async () => [
+      { value: (await lag()).historical.rows },
+    ]),
+    gauge('lanes_stopped', 'Lanes stopped because too many of their events could not be applied', async () => [
+      { value: (await gauges()).stopped.length },
+    ]),
+    gauge('dead_events', 'Events that could not be applied and were not replayed', async () => [
+      { value: (await gauges()).deadEvents },
+    ]),
+    gauge(
+      'xmin_hold_seconds',
+      'Age of the oldest open transaction that has written: it holds every lane back',
+      async () => {
+        const { xminHold } = await gauges()
+        return xminHold
+          ? [{ labels: { holder: xminHold.holder }, value: xminHold.seconds }]
+          : [{ labels: { holder: '' }, value: 0 }]
+      },
+    ),
+    gauge('partition_bytes', 'Size of the partitioned tables of events, with their indexes', async () =>
+      (await gauges()).partitionBytes.map(({ table, bytes }) => ({ labels: { table }, value: bytes })),
+    ),
+  ]
+}
+
+function logMetrics(read: () => LogStats): Metric[] {
+  return [
+    histogram('turnpike_append_seconds', 'Time from taking events to the commit that stores them', () => read().ack),
+    histogram('turnpike_append_group_events', 'Single events that share a transaction', () => read().groupEvents),
+    counter('turnpike_events_accepted_total', 'Events stored', () => read().accepted),
+    counter('turnpike_events_refused_total', 'Events refused with 503', () => read().refused),
+    {
+      ...{ name: 'turnpike_append_waiting_events', help: 'Events in the queue of the log', type: 'gauge' },
+      read: () => [{ value: read().waitingEvents }],
+    },
+  ]
+}
+
+function laneMetrics(read: () => LaneStats | undefined): Metric[] {
+  const of = (help: string, name: Exclude<keyof LaneStats, 'acceptedToProcessed' | 'sliceSeconds'>) =>
+    counter(`turnpike_lane_${snake(name)}_total`, help, () => read()?.[name])
+  return [
+    of('Transactions of lanes', 'slices'),
+    of('Rows taken from the log', 'rows'),
+    of('Events applied', 'applied'),
+    of('Events left out because their uuid was applied before', 'duplicates'),
+    of('Events left out because their customer was deleted', 'dropped'),
+    of('Events set aside because they could not be applied', 'dead'),
+    of('Merges of customers refused', 'refusedMerges'),
+    histogram('turnpike_lane_slice_seconds', 'Time of one transaction, reading included', () => read()?.sliceSeconds),
+    histogram(
+      'turnpike_accepted_to_processed_seconds',
+      'Time from receiving a live event to the commit of its effects',
+      () => read()?.acceptedToProcessed,
+    ),
+  ]
+}
+
+function counter(name: string, help: string, read: () => number | undefined): Metric {
+  return { ...{ name, help, type: 'counter' }, read: () => [{ value: read() ?? 0 }] }
+}
+
+function histogram(name: string, help: string, read: () => HistogramCounts | undefined): Metric {
+  return { ...{ name, help, type: 'histogram' }, read: () => samplesOf(read()) }
+}
+
+/** Buckets are cumulative. */
+function samplesOf(counted: HistogramCounts | undefined): Sample[] {
+  if (counted === undefined) return []
+  let count = 0
+  const buckets = counted.counts.map((inBucket, i) => {
+    count += inBucket
+    return { suffix: '_bucket', labels: { le: String(counted.bounds[i] ?? '+Inf') }, value: count }
+  })
+  return [...buckets, { suffix: '_sum', value: counted.sum }, { suffix: '_count', value: count }]
+}
+
+function snake(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/** All metrics of one scrape are read at once: they share one look at the database. */
+function once<T>(look: () => Promise<T>): () => Promise<T> {
+  let looking: Promise<T> | undefined
+  return () => {
+    looking ??= look().finally(() => {
+      looking = undefined
+    })
+    return looking
+  }
+}
