@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { scopeOf } from '../bench/store.ts'
 import { type Finding, verifyLedger } from '../src/entitlements/index.ts'
 import { laneLag } from '../src/events/index.ts'
 import type { Stored, StoredEvent } from './check.ts'
@@ -47,7 +48,7 @@ export async function readExpectation(loads: Pick<Load, 'record' | 'clients'>[])
 }
 
 export async function readStored({ pool, projectId }: World): Promise<Stored> {
-  const scopeId = await store.scopeOf(pool, projectId)
+  const scopeId = await scopeOf(pool, projectId)
   // Nobody else has had the time to, and plans without statistics take minutes.
   await pool.query('analyze')
   const events: StoredEvent[] = []

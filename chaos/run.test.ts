@@ -54,5 +54,5 @@ test('what it does not understand it refuses with how it is called', async () =>
   })
   const [code] = await once(child, 'close')
   assert.equal(code, 1)
-  assert.match(said, /--minutes is a number[^]*npm run chaos/)
+  assert.match(said, /--minutes is a number[\s\S]*npm run chaos/)
 })

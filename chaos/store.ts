@@ -5,18 +5,6 @@ import type { Person, Value } from './model.ts'
 
 /** What the proof reads of the service's tables. The scope is the one the load wrote into. */
 
-export async function scopeOf(pool: Pool, projectId: string): Promise<number> {
-  const [row] = await pool.query<{ id: number }>(
-    `select id
-    from scope
-    where project_id = $1
-      and environment = 'test'`,
-    [projectId],
-  )
-  if (!row) throw new Error('the test environment of the demo project has no scope')
-  return row.id
-}
-
 const events = {
   name: 'chaos_events',
   text: `
