@@ -143,16 +143,21 @@ function answered({ spend, answer }: Operation): Record<string, unknown> {
 }
 
 /** Units used are those of the accepted operations, or the largest accepted total where totals are sent. */
-function checkAccounts({ operations, granted }: Expectation, { accounts }: Stored, verdict: Verdict): void {
+function checkAccounts({ operations, granted }: Expectation, { accounts, people }: Stored, verdict: Verdict): void {
+  // Customers that became one have one account.
+  const nameOf = (distinctId: string) => people.get(distinctId)?.distinctIds.toSorted().at(0) ?? distinctId
   const wanted = new Map<string, number>(spenders.map((spender) => [spender, 0]))
   for (const { spend, answer } of operations.values()) {
     if (answer.accepted !== true) continue
-    const { customer, quantity, mode } = spend
+    const { quantity, mode } = spend
+    const customer = nameOf(spend.customer)
     const before = wanted.get(customer) ?? 0
     wanted.set(customer, mode === 'consume' ? before + quantity : Math.max(before, quantity))
   }
+  const given = new Map<string, number>()
+  for (const [distinctId, units] of granted) add(given, nameOf(distinctId), units)
   for (const [customer, used] of wanted) {
-    const units = granted.get(customer) ?? 0
+    const units = given.get(customer) ?? 0
     const found = accounts.get(customer) ?? { used: 0, drawn: 0, granted: 0, remaining: 0 }
     compare(verdict, `${customer}: units used`, { wanted: used, found: found.used })
     compare(verdict, `${customer}: units drawn`, { wanted: used, found: found.drawn })

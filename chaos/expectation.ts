@@ -75,12 +75,14 @@ export class Expectation {
     const reply = answer.body as BatchReply // checked as far as it matters
     if (answer.status !== 200 || !adds(reply, items.length)) return [`a batch of ${items.length} got ${shown(answer)}`]
     const listed = new Map((reply.errors ?? []).map(({ index, error }) => [index, error]))
-    const accepted = new Set(reply.eventIds)
+    const ids = (reply.eventIds ?? []).values()
     return items.flatMap((item, index) => {
       const error = listed.get(index)
       const { fate } = item
       if (error !== undefined) return fate.kind === 'taken' ? [`an event that is taken was refused: ${error}`] : []
-      if ('uuid' in fate && accepted.has(fate.uuid)) return this.#accepted(item)
+      // One id for each accepted item, in the order they were sent.
+      const id = ids.next().value
+      if ('uuid' in fate && id === fate.uuid) return this.#accepted(item)
       this.unlisted++
       return []
     })

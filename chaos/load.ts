@@ -46,8 +46,8 @@ interface Control {
 async function act(options: ClientOptions, access: Access, record: RecordFile, control: Control): Promise<void> {
   let n = 0
   for (const turn of turnsOf(options)) {
-    if (options.flood) await control.flood.promise
-    else await sleep(2 * pauseMs * Math.random())
+    if (options.flood && !control.stopping) await control.flood.promise
+    else if (!options.flood) await sleep(2 * pauseMs * Math.random())
     if (control.stopping) return
     await untilAnswered(turn, access, { record, client: options.client, turn: n++ })
   }

@@ -98,11 +98,15 @@ export async function readOperations(pool: Pool, scopeId: number): Promise<Map<s
   )
 }
 
-/** Of the Feature with this key, by distinct id. */
+/** Of the Feature with this key, by distinct id. Entries stay with the account they were written for when it is merged. */
 export async function readAccounts(pool: Pool, scopeId: number, featureKey: string): Promise<Map<string, Account>> {
   const rows = await pool.query<Account & { distinct_id: string }>(
     `select alias.distinct_id, account.used_total::float8 as used,
-      (select coalesce(-sum(delta), 0) from entry where account_id = account.id and kind = 'draw')::float8 as drawn,
+      (select coalesce(-sum(entry.delta), 0)
+        from account own
+        join entry on entry.account_id = own.id
+        where (own.id = account.id or own.merged_into = account.id)
+          and entry.kind = 'draw')::float8 as drawn,
       (select coalesce(sum(amount), 0) from ledger_grant where account_id = account.id)::float8 as granted,
       (select coalesce(sum(remaining), 0) from ledger_grant where account_id = account.id)::float8 as remaining
     from feature

@@ -1,5 +1,6 @@
 import { must } from '../src/kernel/assert.ts'
-import { again, counted, type Item, plain, refused } from './items.ts'
+import { again, counted, type Item, plain, refused, told } from './items.ts'
+import type { Step } from './model.ts'
 import { type Random, randomOf } from './random.ts'
 import { storyOf } from './story.ts'
 
@@ -45,11 +46,12 @@ export function* turnsOf(options: ClientOptions): Generator<Turn> {
   const story = stories(options, random)
   const event = events(options, random)
   const spend = spends(options, random)
+  const purse = purses(options, random)
   const departure = departures(options, random)
   const kinds = [
     ...[event, event, batches(options, random), twins(options, random), imports(options, random)],
     ...[story, story, story, departure, departure, looks(random)],
-    ...[spend, spend, twinSpends(options), meters(options, random), grants(options, random)],
+    ...[spend, spend, twinSpends(options), meters(options, random), grants(options, random), purse, purse],
   ]
   for (let n = 0; ; n++) {
     if (flood) yield { kind: 'batch', items: fresh(options, `flood ${n}`, floodItems), historical: false }
@@ -167,6 +169,30 @@ function* meters({ client }: ClientOptions, random: Random): Generator<Turn> {
     const quantity = Math.max(1, random.chance(0.2) ? total - random.below(10) : total)
     const spend: Spend = { operationId: `meter ${client} ${n}`, customer, quantity, mode: 'set_usage' }
     yield { kind: 'spend', spend, conflicts: false }
+  }
+}
+
+/** Two customers with units of their own become one while these are being spent. */
+function* purses({ seed, client }: ClientOptions, random: Random): Generator<Turn> {
+  for (let n = 0; ; n++) {
+    const story = `purse ${client} ${n}`
+    const [owner, phone] = [`owner of ${story}`, `phone of ${story}`]
+    const tell = (name: string, step: Step): Turn => {
+      return { kind: 'event', item: told(seed, { story, name: `${story} ${name}`, step }), once: false }
+    }
+    let spent = 0
+    const spend = (): Turn => {
+      const operationId = `${story} ${spent++}`
+      const [customer, quantity] = [random.pick([owner, phone]), 1 + random.below(4)]
+      return { kind: 'spend', spend: { operationId, customer, quantity, mode: 'consume' }, conflicts: false }
+    }
+    for (const distinctId of [owner, phone]) {
+      yield tell(distinctId, { distinctId })
+      yield { kind: 'grant', customer: distinctId, allowance: 5, idempotencyKey: `grant ${distinctId}` }
+    }
+    yield spend()
+    yield tell('joins', { distinctId: owner, joins: phone })
+    for (let i = 0; i < 4; i++) yield spend()
   }
 }
 
