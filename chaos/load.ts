@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, openRecord, type RecordFile, writeAnswer } from './record.ts'
-import { type Access, send } from './send.ts'
+import { type Access, send, type Tries } from './send.ts'
 import { type ClientOptions, type Turn, turnsOf } from './turns.ts'
 
 export interface LoadConfig extends Access {
@@ -59,10 +59,10 @@ async function untilAnswered(
   { record, client, turn: n }: { record: RecordFile; client: number; turn: number },
 ): Promise<void> {
   const write = (mark: '>' | '!' | '<', detail: string) => record.write({ mark, client, turn: n, detail })
-  for (let tries = 0; ; tries++) {
-    write('>', `${turn.kind} ${tries}`)
+  for (const tries: Tries = { client, count: 0 }; ; tries.count++) {
+    write('>', `${turn.kind} ${tries.count}`)
     try {
-      const answer = await send(turn, access, { client, tries })
+      const answer = await send(turn, access, tries)
       if (answer) return write('<', writeAnswer(slim(turn, answer)))
       write('!', 'not now')
     } catch (error) {

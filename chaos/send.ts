@@ -15,9 +15,19 @@ export interface Access {
 /** Shorter than replies are held back sometimes, so that late ones meet a repeat. */
 const answerMsMax = 4000
 
+/** What the tries of one turn share. */
+export interface Tries {
+  client: number
+  /** Before this one. */
+  count: number
+  /** Once it was asked for: who was deleted is not found under a distinct id any more. */
+  customerId?: string
+}
+
 /** One try of a turn. Throws where nothing is known afterwards; "not now" and a customer not there yet are `null`. */
-export async function send(turn: Turn, access: Access, { client, tries }: { client: number; tries: number }) {
-  const url = must(access.urls[(client + tries) % access.urls.length], 'there is a way')
+export async function send(turn: Turn, access: Access, tries: Tries): Promise<Answer | null> {
+  const { client, count } = tries
+  const url = must(access.urls[(client + count) % access.urls.length], 'there is a way')
   const apiKey = must(access.apiKeys[client % access.apiKeys.length], 'there is a key')
   switch (turn.kind) {
     case 'event':
@@ -40,12 +50,12 @@ export async function send(turn: Turn, access: Access, { client, tries }: { clie
     case 'grant': {
       const { customer, allowance, idempotencyKey } = turn
       const headers = { ...authorised(access), 'idempotency-key': idempotencyKey }
-      const id = await customerId(url, access, customer)
-      return id && post(`${url}/v1/customers/${id}/grants`, { feature: featureId, allowance }, headers)
+      const id = await customerId(url, access, customer, tries)
+      return id === null ? null : post(`${url}/v1/customers/${id}/grants`, { feature: featureId, allowance }, headers)
     }
     case 'delete': {
-      const id = await customerId(url, access, turn.distinctId)
-      return id && ask(`${url}/v1/customers/${id}`, { method: 'DELETE', headers: authorised(access) })
+      const id = await customerId(url, access, turn.distinctId, tries)
+      return id === null ? null : ask(`${url}/v1/customers/${id}`, { method: 'DELETE', headers: authorised(access) })
     }
   }
 }
@@ -59,11 +69,13 @@ export function authorised({ secretKey }: Pick<Access, 'secretKey'>): Record<str
 }
 
 /** Null: nobody has this id yet, since its first event waits. */
-async function customerId(url: string, access: Access, distinctId: string): Promise<string | null> {
+async function customerId(url: string, access: Access, distinctId: string, tries: Tries): Promise<string | null> {
+  if (tries.customerId !== undefined) return tries.customerId
   const path = `${url}/v1/customers/by_distinct_id/${encodeURIComponent(distinctId)}`
   const answer = await ask(path, { headers: authorised(access) })
-  if (answer?.status === 404) return null
-  return answer && String((answer.body as { id: string }).id) // a customer, as documented
+  if (answer === null || answer.status === 404) return null
+  tries.customerId = String((answer.body as { id: string }).id) // a customer, as documented
+  return tries.customerId
 }
 
 function post(url: string, body: object, headers: Record<string, string> = {}): Promise<Answer | null> {
