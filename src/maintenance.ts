@@ -1,28 +1,36 @@
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { Pool } from './db/pool.ts'
-import { ensureEntryPartitions } from './entitlements/index.ts'
+import { ensureEntryPartitions, sweepGrants } from './entitlements/index.ts'
 import { checkLogMeta, ensurePartitions, forgetOldEvents } from './events/index.ts'
 import { forgetIdempotentAnswers } from './tenancy/index.ts'
 
 const everyMs = 3600_000
 
-/** Notes how far the log's order goes, makes partitions ahead of time and forgets old idempotent answers: now, and every hour, when it also forgets old events. Safe in any number of processes. */
+/** Notes how far the log's order goes, makes partitions ahead of time and forgets old idempotent answers: now, and every hour, when it also forgets old events and sweeps the ledger. Safe in any number of processes. */
 export async function startMaintenance(pool: Pool, config: Config, log: Logger): Promise<Disposable> {
   await maintain(pool)
+  const stop = new AbortController()
   const timer = setInterval(() => {
-    hourly(pool, config, log).catch((error: unknown) =>
+    hourly(pool, config, log, stop.signal).catch((error: unknown) =>
       log.error({ err: error }, 'maintenance failed; it runs again in an hour'),
     )
   }, everyMs)
   timer.unref()
-  return { [Symbol.dispose]: () => clearInterval(timer) }
+  return {
+    [Symbol.dispose]() {
+      clearInterval(timer)
+      stop.abort()
+    },
+  }
 }
 
-async function hourly(pool: Pool, config: Config, log: Logger): Promise<void> {
+/** The sweep reads every grant, so no start waits for it. */
+async function hourly(pool: Pool, config: Config, log: Logger, signal: AbortSignal): Promise<void> {
   await maintain(pool)
   const forgotten = await forgetOldEvents(pool, { eventDays: config.eventRetentionDays })
   if (forgotten && forgotten.partitions.length > 0) log.info(forgotten, 'old events were removed')
+  await sweepGrants(pool, signal)
 }
 
 async function maintain(pool: Pool): Promise<void> {

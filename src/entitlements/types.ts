@@ -79,8 +79,29 @@ export interface Account {
   /** Lifetime units used, by entity. */
   entities: Map<string, { used: Units; registered: boolean }>
   grants: Grant[]
+  /** Of attached Products, for entities that nobody registered; absent where no decision about an entity needs them. */
+  offers?: EntityOffer[]
   lastAt: Ms
   version: bigint
+}
+
+/** What an attached Product gives each of the first `max` entities that use the Feature. */
+export interface EntityOffer {
+  id: bigint
+  productId: string | null
+  origin: GrantOrigin
+  rank: number
+  unlimited: boolean
+  amount: Units
+  interval: CycleUnit | null
+  rollover: Rollover | null
+  effectiveAt: Ms
+  expiresAt: Ms | null
+  max: number
+  /** Entities that have a grant of it, registered ones included, ever. */
+  taken: number
+  /** Those of them that were asked about. */
+  had: ReadonlySet<string>
 }
 
 /** What one decision looks at. */
@@ -151,6 +172,8 @@ export type Change =
    * store has numbered it, and no two such ids are equal in any account.
    */
   | { kind: 'rollover'; account: bigint; from: bigint; period: bigint; grant: Grant }
+  /** The grant of an entity that takes a place in an offer by its first use. Numbered like that of a rollover. */
+  | { kind: 'grant'; account: bigint; offer: bigint; grant: Grant }
   /** Ends the grant at `revokedAt`: what is unspent leaves now, or stays usable until a later instant (delta 0). */
   | {
       kind: 'revoke'

@@ -143,6 +143,10 @@ export const rolloverPeriodsMax = 120
 /** How long a spend waits for an account that somebody holds, and how many customers may be waited for at once. */
 export const accountWaitMsMax = 1000
 export const accountWaitsAtOnce = 4
+/** Grants stay in sight of decisions for so long after their end: clocks are set back, and people look at what was. */
+export const grantSettledAfterMs = 30 * 24 * 3600_000
+/** Grants that one step of the sweeper looks at; their accounts are locked for well under a second. */
+export const sweptGrantsPerPage = 2000
 /** Usage counters for entities of one account. */
 export const entityCountersMax = 10_000
 

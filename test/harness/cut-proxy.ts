@@ -11,6 +11,10 @@ export interface CutProxy extends AsyncDisposable {
    * answered, with the answer lost.
    */
   cut: (n: number, when: 'before' | 'after') => void
+  /** Messages of the protocol that went through: a statement with parameters is several. */
+  messages: number
+  /** Loses the connection before the n-th message from now reaches the database, what came before it included. */
+  cutMessage: (n: number) => void
   /** Resolves when that has happened. */
   done: Promise<void>
 }
@@ -21,6 +25,7 @@ export async function cutProxy(url: string): Promise<CutProxy> {
   const sockets = new Set<Socket>()
   const happened = Promise.withResolvers<void>()
   let planned: { n: number; when: 'before' | 'after' } | null = null
+  let messagesLeft = Number.POSITIVE_INFINITY
 
   const server = createServer((client) => {
     const database = connectTo(target)
@@ -40,6 +45,15 @@ export async function cutProxy(url: string): Promise<CutProxy> {
     const split = messages()
     client.on('data', (bytes) => {
       for (const message of split(bytes)) {
+        if (message[0] !== 0) {
+          proxy.messages++
+          if (--messagesLeft === 0) {
+            losing = true
+            lose()
+            happened.resolve()
+            return
+          }
+        }
         if (isStatementEnd(message)) {
           proxy.statements++
           if (planned !== null && --planned.n === 0) {
@@ -77,6 +91,10 @@ export async function cutProxy(url: string): Promise<CutProxy> {
   const proxy: CutProxy = {
     url: proxied.href,
     statements: 0,
+    messages: 0,
+    cutMessage(n) {
+      messagesLeft = n
+    },
     cut(n, when) {
       planned = { n, when }
     },

@@ -5,15 +5,18 @@ import pino from 'pino'
 import { createCustomerIdHint } from '../../src/customers/index.ts'
 import { Pool } from '../../src/db/pool.ts'
 import {
+  attachProduct,
   Catalogues,
   type ConsumeCommand,
   createCheck,
+  createProduct,
   createStanding,
   createVersions,
   ledgerSettings,
 } from '../../src/entitlements/index.ts'
 import { attempt, attemptLocked } from '../../src/entitlements/ledger/consume-attempt.ts'
 import { Changed } from '../../src/entitlements/ledger/slot.ts'
+import { selectOffersOf } from '../../src/entitlements/ledger/state-store.ts'
 import { selectEntities } from '../../src/entitlements/ledger/usage-store.ts'
 import { appendEvents, appendSettings, notifyLanes } from '../../src/events/append-store.ts'
 import { ensurePartitions, normalise } from '../../src/events/index.ts'
@@ -26,7 +29,8 @@ const ledger = await openLedger()
 after(() => ledger[Symbol.asyncDispose]())
 const { pool, database } = ledger
 const tombstoneKey = Buffer.alloc(32, 7)
-const rows = 20_000
+/** `PLAN_ROWS=1000000 npm test test/ledger/plans.test.ts` looks at the tables of a large installation; it takes minutes. */
+const rows = Number(process.env.PLAN_ROWS ?? 20_000)
 
 /** The stores of the hot verbs. */
 const hot = [
@@ -66,6 +70,13 @@ async function fill({ scopeId }: Scope, featureId: number): Promise<void> {
       `ledger_grant (scope_id, account_id, feature_id, source_ref, origin, amount, remaining, effective_at_ms, anchor_ms,
          created_at_ms)`,
       ofAccount(`scope_id, id, feature_id, 'bulk' || id, 'manual', 9, 9, 0, 0, 0`),
+    ],
+    [
+      `entity_terms (scope_id, account_id, feature_id, source_ref, origin, rank, template, effective_at_ms, created_at_ms,
+         max_entities)`,
+      ofAccount(
+        `scope_id, id, feature_id, 'bulk' || id, 'product', 0, '{"allowance": 5, "unlimited": false, "interval": null, "rollover": null}', 0, 0, 1`,
+      ),
     ],
     ['refill (grant_id, period_no, lapsed, rolled, at_ms)', 'select id, 1, 0, 0, 0 from ledger_grant'],
     [
@@ -158,6 +169,16 @@ test('every hot statement is a chain of index look-ups on large tables that nobo
   const startsAt = clock.now() - 100 * 24 * 3600_000
   await ledger.grant(scope, b, exports, 10, { interval: 'month', startsAt, rollover: { max: null, periods: null } })
   await send('b')
+  const grants = [{ feature: 'reports', allowance: 5, unlimited: false, interval: null, rollover: null }]
+  await ledger.feature(scope, 'reports')
+  await pool.transaction(async (tx) => {
+    const templates = grants.map((template) => ({ ...template, entity_scoped: true, max_entities: 1 }))
+    await createProduct(tx, scope, { key: 'team', name: 'Team', type: 'subscription', grants: templates, stores: [] })
+    await attachProduct(tx, scope, { customerId: b, product: 'team', startsAt: null, expiresAt: null })
+  })
+  await directory.refresh()
+  await send('b', { featureKey: 'reports', entityId: 'seat' })
+  await usage.connected((client) => selectOffersOf(client, [1n], 'e'))
   const append = stack.use(new Pool(url, { name: 'test append', max: 1, settings: appendSettings }))
   await append.connected(async (client) => {
     const payload = { event: 'e', distinct_id: 'c1', uuid: crypto.randomUUID() }

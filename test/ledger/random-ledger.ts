@@ -15,6 +15,7 @@ import {
   reverseOperation,
   revokeGrant,
 } from '../../src/entitlements/index.ts'
+import { ensurePartitions } from '../../src/events/index.ts'
 import { must } from '../../src/kernel/assert.ts'
 import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { Refusal } from '../../src/kernel/errors.ts'
@@ -35,6 +36,7 @@ export async function ledgerWorld(): Promise<LedgerWorld> {
   await using stack = new AsyncDisposableStack()
   const { pool, url } = stack.use(await testDatabase())
   await ensureEntryPartitions(pool)
+  await ensurePartitions(pool)
   await pool.query(`insert into instance (id, sealed_secrets) values (1, '')`)
   const directory = stack.use(await Directory.open({ pool, url, clock, log: pino({ level: 'silent' }) }))
   const ledgerPool = stack.use(new Pool(url, { name: 'test ledger', max: 2, pipeline: true, settings: ledgerSettings }))

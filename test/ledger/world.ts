@@ -19,6 +19,7 @@ import {
   mergeAccounts,
   verifyLedger,
 } from '../../src/entitlements/index.ts'
+import { ensurePartitions } from '../../src/events/index.ts'
 import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { Refusal } from '../../src/kernel/errors.ts'
 import { randomText } from '../../src/kernel/ids.ts'
@@ -32,6 +33,7 @@ type FeatureTerms = Partial<Parameters<typeof createFeature>[2]>
 /** What one process has of the ledger: connections, a directory and catalogues of its own. */
 export interface Spender extends AsyncDisposable {
   pool: Pool
+  catalogues: Catalogues
   consume: (command: Command) => Promise<ConsumeAnswer>
   check: (query: {
     scope: Scope
@@ -57,7 +59,8 @@ export interface Command {
 export interface Ledger extends AsyncDisposable {
   database: TestDatabase
   pool: Pool
-  spender: () => Promise<Spender>
+  /** `usageUrl` is another way to the same database, for the connections that spend. */
+  spender: (usageUrl?: string) => Promise<Spender>
   scope: () => Promise<Scope>
   /** Published; metered unless told otherwise. */
   feature: (scope: Scope, key?: string, terms?: FeatureTerms) => Promise<FeatureRecord>
@@ -71,7 +74,7 @@ export interface Ledger extends AsyncDisposable {
     terms?: Partial<Grant>,
   ) => Promise<GrantRecord>
   /** As an identify joins them: the ids of the source name the target from then on. */
-  merge: (scope: Scope, sourceCustomerId: string, targetCustomerId: string) => Promise<void>
+  merge: (scope: Scope, sourceCustomerId: string, targetCustomerId: string, through?: Pool) => Promise<void>
 }
 
 const tombstoneKey = Buffer.alloc(32, 7)
@@ -83,11 +86,12 @@ export async function openLedger(): Promise<Ledger> {
   const database = await testDatabase()
   const { pool, url } = database
   await ensureEntryPartitions(pool)
+  await ensurePartitions(pool)
   await pool.query(`insert into instance (id, sealed_secrets) values (1, '')`)
   return {
     database,
     pool,
-    spender: () => openSpender(url),
+    spender: (usageUrl = url) => openSpender(url, usageUrl),
     scope: () => testScope(pool),
     feature: (scope, key = 'exports', terms = {}) =>
       pool.transaction(async (tx) => {
@@ -115,8 +119,8 @@ export async function openLedger(): Promise<Ledger> {
       if (!made) throw new Error('no grant was made')
       return made
     },
-    merge: (scope, source, target) =>
-      pool.transaction(async (tx) => {
+    merge: (scope, source, target, through = pool) =>
+      through.transaction(async (tx) => {
         const { scopeId } = scope
         await tx.query(
           'select id from customer where scope_id = $1 and id = any($2::uuid[]) order by id for no key update',
@@ -143,7 +147,7 @@ export async function openLedger(): Promise<Ledger> {
   }
 }
 
-async function openSpender(url: string): Promise<Spender> {
+async function openSpender(url: string, usageUrl: string): Promise<Spender> {
   await using stack = new AsyncDisposableStack()
   const pool = stack.use(new Pool(url, { name: 'service', max: 3 }))
   const directory = stack.use(await Directory.open({ pool, url, clock, log }))
@@ -151,11 +155,21 @@ async function openSpender(url: string): Promise<Spender> {
   const hot = (name: string, max: number) =>
     stack.use(new Pool(url, { name, max, pipeline: true, settings: ledgerSettings }))
   const reads = { pool: hot('access', 2), catalogues, tombstoneKey, clock }
-  const spending = { pool: hot('usage', 2), holdupPool: hot('held up', 4), catalogues, directory, tombstoneKey, clock }
+  const usage = (name: string, max: number) =>
+    stack.use(new Pool(usageUrl, { name, max, pipeline: true, settings: ledgerSettings }))
+  const spending = {
+    pool: usage('usage', 2),
+    holdupPool: usage('held up', 4),
+    catalogues,
+    directory,
+    tombstoneKey,
+    clock,
+  }
   const [consume, check] = [createConsume(spending), createCheck(reads)]
   const everything = stack.move()
   return {
     pool: spending.pool,
+    catalogues,
     consume: ({ scope, distinctId, quantity, feature = 'exports', operationId, mode = 'consume', entity = null }) =>
       consume({
         ...{ scope: appOf(scope), distinctId, featureKey: feature, mode, entityId: entity },
@@ -208,4 +222,19 @@ export async function totals(pool: Pool, { scopeId }: Scope): Promise<{ drawn: b
   )
   if (!row) throw new Error('sums are always there')
   return { ...row }
+}
+
+/** What the customers' events tell of the scope's ledger, in the order it was logged. */
+export async function factsIn(
+  pool: Pool,
+  { scopeId }: Scope,
+): Promise<{ event: string; uuid: string; distinctId: string; properties: Record<string, unknown> }[]> {
+  const rows = await pool.query<{ uuid: string; distinct_id: string; payload: string }>(
+    'select uuid, distinct_id, payload from event_log where lane = $1 order by xid, seq',
+    [scopeId],
+  )
+  return rows.map(({ uuid, distinct_id, payload }) => {
+    const { event, properties } = JSON.parse(payload) as { event: string; properties: Record<string, unknown> }
+    return { event, uuid, distinctId: distinct_id, properties }
+  })
 }

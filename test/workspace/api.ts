@@ -12,6 +12,7 @@ import {
   ensureEntryPartitions,
   ledgerSettings,
 } from '../../src/entitlements/index.ts'
+import { ensurePartitions } from '../../src/events/index.ts'
 import { addJsonBodyParser } from '../../src/http/body.ts'
 import { sendRefusal, styleOf } from '../../src/http/errors.ts'
 import { requestId } from '../../src/http/request-id.ts'
@@ -85,6 +86,7 @@ export async function startApi(): Promise<Api> {
   const database = stack.use(await testDatabase())
   const { pool, url } = database
   await ensureEntryPartitions(pool)
+  await ensurePartitions(pool)
   await pool.query(`insert into instance (id, sealed_secrets) values (1, '')`)
   const log = pino({ level: 'silent' })
   const directory = stack.use(await Directory.open({ pool, url, clock, log }))

@@ -20,6 +20,7 @@ const templateOf = (part: object) => ({
   unlimited: false,
   interval: null,
   entity_scoped: false,
+  max_entities: 0,
   rollover: null,
   ...part,
 })
@@ -129,6 +130,11 @@ describe('400', () => {
       [{ feature: 'exports', allowance: 1, interval: 'month', rollover: { periods: 0 } }, 'rollover.periods'],
       [{ feature: 'exports', allowance: 1, interval: 'month', rollover: { periods: 121 } }, 'rollover.periods'],
       [{ feature: 'exports', allowance: 1, entity_scoped: 'yes' }, 'entity_scoped'],
+      [{ feature: 'exports', allowance: 1, entity_scoped: true, max_entities: -1 }, 'max_entities'],
+      [{ feature: 'exports', allowance: 1, entity_scoped: true, max_entities: 10_001 }, 'max_entities'],
+      [{ feature: 'exports', allowance: 1, entity_scoped: true, max_entities: 1.5 }, 'max_entities'],
+      [{ feature: 'exports', allowance: 1, max_entities: 1 }, 'max_entities'],
+      [{ feature: 'pro', entity_scoped: true, max_entities: 1 }, 'max_entities'],
       [{ allowance: 1 }, 'feature'],
     ]
     for (const [template, field] of wrong) {
@@ -155,7 +161,7 @@ describe('400', () => {
         interval: 'hour',
         rollover: { max: 1, periods: 120 },
       }),
-      templateOf({ feature: 'exports', allowance: 0, interval: 'day', entity_scoped: true }),
+      templateOf({ feature: 'exports', allowance: 0, interval: 'day', entity_scoped: true, max_entities: 10_000 }),
     ]
     const { status, body } = await ws.post('/products', { ...plain, grants })
     assert.equal(status, 201, JSON.stringify(body))

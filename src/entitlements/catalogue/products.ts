@@ -111,7 +111,9 @@ async function checkTemplates(sql: Sql, scope: Scope, templates: GrantTemplate[]
     pathOf,
   )
   for (const [i, template] of templates.entries()) {
-    storedTerms(must(features[i], 'a Feature for each'), termsOf(template), `grants.${i}.`)
+    const feature = must(features[i], 'a Feature for each')
+    storedTerms(feature, termsOf(template), `grants.${i}.`)
+    checkEntities(feature, template, `grants.${i}.max_entities`)
     const first = templates.findIndex(
       (other) => other.feature === template.feature && other.entity_scoped === template.entity_scoped,
     )
@@ -120,6 +122,18 @@ async function checkTemplates(sql: Sql, scope: Scope, templates: GrantTemplate[]
     }
   }
   return features
+}
+
+function checkEntities(
+  { type }: FeatureRecord,
+  { entity_scoped, max_entities = 0 }: GrantTemplate,
+  path: string,
+): void {
+  if (max_entities === 0) return
+  const wrong = (words: string) => refuse('invalid_request', { param: path, message: `${path} ${words}` })
+  if (!entity_scoped) throw wrong('needs entity_scoped')
+  // Only a spend takes a place, and a boolean Feature is never spent: any number of entities would get in.
+  if (type === 'boolean') throw wrong('is not for a boolean Feature')
 }
 
 async function link(tx: Tx, scope: Scope, productId: string, links: StoreLink[]): Promise<void> {

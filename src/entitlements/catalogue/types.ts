@@ -29,8 +29,10 @@ export interface GrantTemplate {
   allowance: number | null
   unlimited: boolean
   interval: Interval | null
-  /** For each registered entity of the customer instead of all together. */
+  /** For each entity of the customer instead of all together. */
   entity_scoped: boolean
+  /** With `entity_scoped`: the first so many entities get theirs by using the Feature. Absent or 0: registered ones only. */
+  max_entities?: number
   rollover: { max: number | null; periods: number | null } | null
 }
 

@@ -1,5 +1,5 @@
 import { assert, must, unreachable } from '../../kernel/assert.ts'
-import type { Account, Change, Grant } from '../types.ts'
+import type { Account, Change, EntityOffer, Grant } from '../types.ts'
 
 /**
  * Makes the loaded accounts what the store will hold once `changes` are written, so that the next command of the same
@@ -28,6 +28,12 @@ export function applyChange(account: Account, change: Change): void {
       grant.revokedAt = change.revokedAt
       return
     }
+    case 'grant':
+      account.grants.push(change.grant)
+      account.offers = must(account.offers, 'the offer is loaded').map((offer) =>
+        offer.id === change.offer ? taken(offer, change.grant) : offer,
+      )
+      return
     case 'rollover':
       // The very grant of the change: the number that the store gives it is then known here too.
       account.grants.push(change.grant)
@@ -48,7 +54,8 @@ export function withChanges(account: Account, changes: readonly Change[]): Accou
     entities: new Map(account.entities),
   }
   for (const change of changes) {
-    applyChange(copy, change.kind === 'rollover' ? { ...change, grant: { ...change.grant } } : change)
+    const isNew = change.kind === 'rollover' || change.kind === 'grant'
+    applyChange(copy, isNew ? { ...change, grant: { ...change.grant } } : change)
   }
   return copy
 }
@@ -58,6 +65,11 @@ function grantOf(account: Account, id: bigint): Grant {
     account.grants.find((grant) => grant.id === id),
     'the changed grant is loaded',
   )
+}
+
+function taken(offer: EntityOffer, { entityId }: Grant): EntityOffer {
+  assert(offer.taken < offer.max, 'an offer has no more places than it says')
+  return { ...offer, taken: offer.taken + 1, had: new Set([...offer.had, must(entityId, 'offers are for entities')]) }
 }
 
 function setRemaining(grant: Grant, { delta, remaining }: { delta: bigint; remaining: bigint }): void {

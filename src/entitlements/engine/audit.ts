@@ -93,7 +93,7 @@ export class Audit {
     if (!account) return
     const tell = (rule: 'version' | 'clock' | 'place', expected: string, found: string, entry = first) =>
       this.#report({ rule, ids: entryIds(entry), expected, found })
-    const cause = step.find(({ kind }) => kind === 'draw' || kind === 'reverse')
+    const cause = step.find(({ kind }) => causes.has(kind))
     if (!this.#versions.note(account.id, first.version, cause?.operationId ?? null)) {
       tell('version', 'a later version', String(first.version))
     }
@@ -123,6 +123,9 @@ export class Audit {
     return Number(this.#index.rootOf(accountId) === accountId)
   }
 }
+
+/** Those of an operation. A grant has one only when an entity's first use opened it. */
+const causes = new Set(['draw', 'reverse', 'grant'])
 
 /** Written because something else was: never alone. */
 const consequences = new Set(['lapse', 'refill', 'rollover'])

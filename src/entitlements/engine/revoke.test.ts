@@ -56,7 +56,11 @@ describe('decideRevoke', () => {
     const terms = { ...hourly, remaining: 3n, rollover: { max: null, periods: null } }
     const moves = revoked(terms, null, minute + 1).map((change) => [
       change.kind,
-      change.kind === 'rollover' ? change.grant.amount : change.kind === 'used' ? 0n : change.delta,
+      change.kind === 'rollover' || change.kind === 'grant'
+        ? change.grant.amount
+        : change.kind === 'used'
+          ? 0n
+          : change.delta,
     ])
     assert.deepEqual(moves, [
       ['lapse', -3n],
@@ -125,7 +129,7 @@ function offered(own: Account, now: number, entity: string | null) {
 function conserved(before: Account, after: Account, changes: readonly Change[]): void {
   const sums = new Map(before.grants.map((grant) => [grant.id, grant.remaining]))
   for (const change of changes) {
-    if (change.kind === 'rollover') sums.set(change.grant.id, change.grant.amount)
+    if (change.kind === 'rollover' || change.kind === 'grant') sums.set(change.grant.id, change.grant.amount)
     else if (change.kind !== 'used') sums.set(change.grant, (sums.get(change.grant) ?? 0n) + change.delta)
   }
   for (const grant of after.grants) {

@@ -24,6 +24,7 @@ function moves(changes: readonly Change[]): (string | bigint)[][] {
       case 'rollover':
         return ['rollover', change.from, change.grant.amount, `${change.grant.effectiveAt}..${change.grant.expiresAt}`]
       case 'draw':
+      case 'grant':
       case 'used':
       case 'revoke':
       case 'reverse':

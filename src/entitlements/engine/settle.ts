@@ -2,6 +2,7 @@ import type { Account, Change, Grant, Ms, State } from '../types.ts'
 import { applyChange } from './apply.ts'
 import { periodAt, periodStart } from './cycle.ts'
 import { endOf, live, visible } from './grant.ts'
+import { openings } from './offers.ts'
 import { type Reset, rollOver } from './rollover.ts'
 
 const nothing: readonly Change[] = Object.freeze([])
@@ -12,7 +13,7 @@ const nothing: readonly Change[] = Object.freeze([])
  * between makes no difference. Costs no allocation when nothing is due.
  */
 export function settle(account: Account, entity: string | null, now: Ms): readonly Change[] {
-  let due: Reset[] | null = null
+  let resets: Reset[] | null = null
   for (const grant of account.grants) {
     if (grant.cycle === null || grant.unlimited || !visible(grant, entity)) continue
     // A grant that has ended matters only for the units its last periods may have rolled over.
@@ -20,17 +21,23 @@ export function settle(account: Account, entity: string | null, now: Ms): readon
     const at = lastInstant(grant, now)
     if (at < grant.effectiveAt || at < periodStart(grant.cycle, grant.periodNo + 1n)) continue
     const period = periodAt(grant.cycle, at).no
-    due ??= []
-    due.push({ grant, cycle: grant.cycle, period, now })
+    resets ??= []
+    resets.push({ grant, cycle: grant.cycle, period, now })
   }
-  if (due === null) return nothing
+  if (resets === null) return nothing
 
-  return due
+  return resets
     .sort((a, b) => (a.grant.id < b.grant.id ? -1 : 1)) // the same changes whatever order the rows came in
     .flatMap((reset) => lapseAndRefill(account, reset))
 }
 
-/** The state with its resets done; the state itself when none is due. The accounts given are left as they are. */
+/** All that a spend by `entity` has to write before its draws: due resets, and the grants that its first use opens. */
+export function due(account: Account, entity: string | null, now: Ms): readonly Change[] {
+  const [resets, opened] = [settle(account, entity, now), openings(account, entity, now)]
+  return opened.length === 0 ? resets : [...resets, ...opened]
+}
+
+/** The state with all that is due done; the state itself when nothing is. The accounts given are left as they are. */
 export function settled(state: State): State {
   const { entity, now } = state
   const own = state.own && settledAccount(state.own, entity, now)
@@ -43,7 +50,7 @@ export function settled(state: State): State {
 }
 
 function settledAccount(account: Account, entity: string | null, now: Ms): Account {
-  const changes = settle(account, entity, now)
+  const changes = due(account, entity, now)
   if (changes.length === 0) return account
   const copy = { ...account, grants: account.grants.map((grant) => ({ ...grant })) }
   for (const change of changes) applyChange(copy, change)

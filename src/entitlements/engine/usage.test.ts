@@ -207,7 +207,9 @@ test('a command for one entity changes neither another entity’s grants nor its
       for (const change of changes) {
         if (change.kind === 'used') assert.equal(change.entity, from.entity)
         else {
-          const owner = owners.get(change.kind === 'rollover' ? change.grant.id : change.grant)
+          const owner = owners.get(
+            change.kind === 'rollover' || change.kind === 'grant' ? change.grant.id : change.grant,
+          )
           assert.ok(owner === null || owner === from.entity)
         }
       }

@@ -10,7 +10,8 @@ import type {
   UsageOutcome,
 } from '../types.ts'
 import { type Available, available, type Draw, planDraw } from './draw.ts'
-import { settle, settled } from './settle.ts'
+import { openings } from './offers.ts'
+import { due, settled } from './settle.ts'
 import { accountsOf } from './state.ts'
 import { jsonUnits, maxUnits, minUnits, noBalance, storedUnitsMax } from './units.ts'
 
@@ -28,11 +29,11 @@ export function decideUsage(state: State, command: UsageCommand): UsageOutcome {
   if (!offer.live) return denied('access_inactive', 0, false)
 
   const need = increase(state, command)
-  if (offer.unlimited || need === 0n) return accepted(state, { need, draws: [], resets: [], left: offer })
+  if (offer.unlimited || need === 0n) return accepted(state, { need, draws: [], first: opened(state), left: offer })
   const plan = planDraw(current, need)
   if (plan === null) return denied('insufficient_balance', jsonUnits(offer.units), isActive(offer))
-  const resets = current === state ? [] : resetsBefore(state, plan.draws)
-  return accepted(state, { need, draws: plan.draws, resets, left: { unlimited: false, units: plan.left } })
+  const first = current === state ? [] : dueBefore(state, plan.draws)
+  return accepted(state, { need, draws: plan.draws, first, left: { unlimited: false, units: plan.left } })
 }
 
 /** The answer when no customer record exists. It is not saved: the customer may be on the way. */
@@ -62,25 +63,34 @@ function denied(code: Exclude<UsageCode, 'consumed'>, balance: number | null, ac
 
 interface Spending {
   need: Units
-  resets: Change[]
+  /** What has to be written before the draws. */
+  first: Change[]
   draws: Draw[]
   /** What the next decision will find. */
   left: Pick<Available, 'unlimited' | 'units'>
 }
 
-function accepted(state: State, { need, resets, draws, left }: Spending): UsageOutcome {
+function accepted(state: State, { need, first, draws, left }: Spending): UsageOutcome {
   const balance = left.unlimited ? null : jsonUnits(left.units)
   return {
     decision: { accepted: true, code: 'consumed', balance, unlimited: left.unlimited, active: isActive(left) },
-    changes: need === 0n ? [] : [...resets, ...draws.map(drawn), ...counted(state, need)],
+    changes: need === 0n ? [] : [...first, ...draws.map(drawn), ...counted(state, need)],
   }
 }
 
-/** The due resets of every account that pays. What pays nothing stays virtual. */
-function resetsBefore(state: State, draws: Draw[]): Change[] {
+/** What is due in every account that pays. What pays nothing stays virtual. */
+function dueBefore(state: State, draws: Draw[]): Change[] {
   return accountsOf(state)
     .filter((account) => draws.some((draw) => draw.account.id === account.id))
-    .flatMap((account) => settle(account, state.entity, state.now))
+    .flatMap((account) => due(account, state.entity, state.now))
+}
+
+/** The unlimited grants that the entity's first use opens: they pay for it without a draw. */
+function opened(state: State): Change[] {
+  if (state.entity === null) return []
+  return accountsOf(state).flatMap((account) =>
+    openings(account, state.entity, state.now).filter(({ grant }) => grant.unlimited),
+  )
 }
 
 function drawn({ account, grant, units }: Draw): Change {

@@ -8,7 +8,7 @@ import { getProduct, termsOf } from '../catalogue/products.ts'
 import type { FeatureRecord, GrantTemplate } from '../catalogue/types.ts'
 import type { Ms } from '../types.ts'
 import { entityGrant } from './entities.ts'
-import { type EntityTerms, insertEntityTerms, selectRegisteredIn } from './entities-store.ts'
+import { countGranted, type EntityTerms, insertEntityTerms, selectRegisteredIn } from './entities-store.ts'
 import type { GrantRecord } from './grant-record.ts'
 import { type GrantSource, grantUnits, type NewGrant } from './grants.ts'
 import { selectAccountsOf, selectClock } from './grants-store.ts'
@@ -92,7 +92,7 @@ async function entityGrants(
   for (const { template, feature } of items) {
     const account = accounts.find((each) => each.feature_id === feature.id)
     const accountId = must(account, 'the account was made').id
-    const terms: EntityTerms = {
+    const terms: Omit<EntityTerms, 'id'> = {
       source_ref: source.ref,
       origin: source.origin,
       rank: source.rank,
@@ -101,8 +101,10 @@ async function entityGrants(
       effective_at_ms: BigInt(startsAt ?? now),
       expires_at_ms: expiresAt === null ? null : BigInt(expiresAt),
     }
-    await insertEntityTerms(tx, scope, { ...terms, accountId, featureId: feature.id, at: now })
-    for (const { entity_id } of registered.filter((each) => each.account_id === accountId)) {
+    const id = await insertEntityTerms(tx, scope, { ...terms, accountId, featureId: feature.id, at: now })
+    const entities = registered.filter((each) => each.account_id === accountId)
+    await countGranted(tx, [{ id, entities: entities.length }])
+    for (const { entity_id } of entities) {
       // An attachment that begins in the past begins there for the entities of that time too.
       grants.push({ ...entityGrant(terms, { customerId: owner, feature, entityId: entity_id, now, actor }), startsAt })
     }

@@ -1,10 +1,12 @@
 import type { Pool } from '../../db/pool.ts'
 import { refuse } from '../../kernel/errors.ts'
 import type { Platform, Scope } from '../../tenancy/index.ts'
-import type { Catalogues } from '../catalogue/catalogue.ts'
+import type { Catalogue, Catalogues } from '../catalogue/catalogue.ts'
 import { type Balance, balanceOf } from '../engine/balance.ts'
 import { type Standing, stateOf } from '../engine/state.ts'
 import type { Account } from '../types.ts'
+import { addOffer } from './offer-row.ts'
+import { selectOffersOf } from './state-store.ts'
 import { selectEntities } from './usage-store.ts'
 
 export interface BalanceQuery {
@@ -31,7 +33,8 @@ export function createBalances({ pool, catalogues, standing }: BalanceServices) 
     if (feature !== null && !named) throw refuse('feature_not_found', { param: 'feature' })
     const features = named ? [named] : [...catalogue.published.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
 
-    const { now, accounts } = await withCounters(pool, await standing({ scope, customerId }), entityId)
+    const whole = await standing({ scope, customerId })
+    const { now, accounts } = entityId === null ? whole : await forEntity(pool, catalogue, whole, entityId)
     return features
       .map((each) => stateOf(catalogue, each, { now, accounts, platform, entity: entityId }))
       .filter(({ applies, own, pools }) => applies && (named !== undefined || own !== null || pools.length > 0))
@@ -39,21 +42,30 @@ export function createBalances({ pool, catalogues, standing }: BalanceServices) 
   }
 }
 
-/** The standing is read without counters of entities: no decision about access needs them. */
-async function withCounters(pool: Pool, { now, accounts }: Standing, entityId: string | null): Promise<Standing> {
-  if (entityId === null || accounts.size === 0) return { now, accounts }
-  const rows = await pool.connected((client) =>
-    selectEntities(
+/** The standing is read without counters of entities and without offers: a profile needs neither. */
+async function forEntity(
+  pool: Pool,
+  { byId }: Catalogue,
+  { now, accounts }: Standing,
+  entityId: string,
+): Promise<Standing> {
+  const ids = [...accounts.values()].map(({ id }) => id)
+  const [counters, offers] = await pool.connected(async (client) => [
+    await selectEntities(
       client,
-      [...accounts.values()].map(({ id }) => ({ accountId: id, entityId })),
+      ids.map((accountId) => ({ accountId, entityId })),
     ),
-  )
-  const used = new Map(
-    rows.map((row) => [BigInt(row[0] ?? 0), { used: BigInt(row[2] ?? 0), registered: row[3] === 't' }]),
-  )
-  const counted = (account: Account): Account => {
-    const counter = used.get(account.id)
-    return counter ? { ...account, entities: new Map([[entityId, counter]]) } : account
+    await selectOffersOf(client, ids, entityId),
+  ])
+  const seen = new Map<number, Account>()
+  for (const [featureId, account] of accounts) {
+    const own: Account = { ...account, entities: new Map() }
+    for (const row of counters.filter(([id]) => BigInt(id ?? 0) === own.id)) {
+      own.entities.set(entityId, { used: BigInt(row[2] ?? 0), registered: row[3] === 't' })
+    }
+    const feature = byId.get(featureId)
+    if (feature) for (const row of offers) if (BigInt(row[1] ?? 0) === own.id) addOffer(own, row, feature, entityId)
+    seen.set(featureId, own)
   }
-  return { now, accounts: new Map([...accounts].map(([featureId, account]) => [featureId, counted(account)])) }
+  return { now, accounts: seen }
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { sqlState } from '../../db/pool.ts'
 import { pipeline } from '../../db/raw.ts'
+import { appendFacts } from '../../events/index.ts'
 import { must } from '../../kernel/assert.ts'
 import { type Refusal, refuse } from '../../kernel/errors.ts'
 import { accountWaitMsMax } from '../../kernel/limits.ts'
@@ -12,7 +13,7 @@ import { answerKnown, repeated } from './saved-answer.ts'
 import { Changed, type ConsumeAnswer, type ConsumeCommand, type Decidable, type Slot } from './slot.ts'
 import { selectMoment } from './state-store.ts'
 import { insertAccounts, lockAccounts, selectOperations } from './usage-store.ts'
-import { writeEntities, writeRefills, writeRollover, writeUsage } from './usage-write-store.ts'
+import { writeEntities, writeOpened, writeRefills, writeRollover, writeUsage } from './usage-write-store.ts'
 
 export interface AttemptOptions {
   catalogues: Catalogues
@@ -63,7 +64,7 @@ export async function attemptLocked(
     if (!loaded.pending.every(isFree)) throw new Changed('the accounts are others now')
     const batch = new BatchWrite()
     await decideAll(client, loaded.pending, loaded.now, batch)
-    await write(client, batch)
+    await write(client, batch, { commit: false })
     await client.query('commit')
     const answers = new Map(answersOf(loaded).map((answer, i) => [free[i], answer]))
     return commands.map((command) => answers.get(command) ?? held)
@@ -168,9 +169,11 @@ function answersOf({ slots, repeats }: Loaded): Answers {
 async function save(client: pg.PoolClient, batch: BatchWrite): Promise<void> {
   if (batch.operations.length === 0) return
   if (batch.plain) return writeUsage(client, batch)
+  // The write fails where somebody came in between; behind it COMMIT is then a rollback.
+  if (batch.made.length === 0) return write(client, batch, { commit: true })
   await client.query('begin')
   try {
-    await write(client, batch)
+    await write(client, batch, { commit: false })
     await client.query('commit')
   } catch (error) {
     await client.query('rollback')
@@ -178,13 +181,20 @@ async function save(client: pg.PoolClient, batch: BatchWrite): Promise<void> {
   }
 }
 
-/** Rollover grants get their numbers first. */
-async function write(client: pg.PoolClient, batch: BatchWrite): Promise<void> {
+/** New grants get their numbers first; all else goes out in one piece, with `commit` as a transaction of its own. */
+async function write(client: pg.PoolClient, batch: BatchWrite, { commit }: { commit: boolean }): Promise<void> {
   if (batch.operations.length === 0) return
-  for (const { from, period, grant } of batch.rollovers) {
-    batch.renumber(grant, await writeRollover(client, from, period, grant))
+  for (const made of batch.made) {
+    const number = made.kind === 'grant' ? await writeOpened(client, made) : await writeRollover(client, made)
+    batch.renumber(made.grant, number)
   }
-  if (batch.refills.length > 0) await writeRefills(client, batch.refills)
-  if (batch.entities.length > 0) await writeEntities(client, batch.entities)
-  await writeUsage(client, batch)
+  const { refills, entities, facts } = batch
+  await pipeline(client, () => [
+    ...(commit ? [client.query('begin')] : []),
+    ...(refills.length > 0 ? [writeRefills(client, refills)] : []),
+    ...(entities.length > 0 ? [writeEntities(client, entities)] : []),
+    writeUsage(client, batch),
+    ...(facts.length > 0 ? [appendFacts({ client }, facts)] : []),
+    ...(commit ? [client.query('commit')] : []),
+  ])
 }

@@ -11,6 +11,7 @@ import { decideRetire } from '../engine/revoke.ts'
 import { storedUnitsMax } from '../engine/units.ts'
 import type { Ms, Units } from '../types.ts'
 import {
+  countGranted,
   type EntityRow,
   type EntityTerms,
   lockAccountNamed,
@@ -77,6 +78,10 @@ export async function registerEntity(
     scope,
     owed.map((terms) => entityGrant(terms, { ...common, now })),
   )
+  await countGranted(
+    tx,
+    owed.map(({ id }) => ({ id, entities: 1 })),
+  )
   const row = must(await selectEntity(tx, account.id, entityId), 'it is registered')
   return { entity: recordOf(row), created: !before?.registered, grants }
 }
@@ -117,7 +122,7 @@ export async function listEntities(
 
 /** What one attachment gives one entity: from now on, or from the attachment's own start when that is still to come. */
 export function entityGrant(
-  { source_ref, origin, rank, product_id, template, effective_at_ms, expires_at_ms }: EntityTerms,
+  { source_ref, origin, rank, product_id, template, effective_at_ms, expires_at_ms }: Omit<EntityTerms, 'id'>,
   {
     now,
     ...whom

@@ -5,7 +5,9 @@ import type { Scope } from '../../tenancy/index.ts'
 import { type GrantTerms, type Interval, type StoredTerms, storedTerms } from '../catalogue/grant-terms.ts'
 import type { Feature, Grant, GrantOrigin, Ms } from '../types.ts'
 import { detailJson } from './entry-detail.ts'
+import { changedAccess, tell } from './facts.ts'
 import { type GrantRecord, stateAt } from './grant-record.ts'
+import { grantOf } from './grant-row.ts'
 import {
   advanceAccounts,
   type GrantInsert,
@@ -16,6 +18,7 @@ import {
   selectClock,
 } from './grants-store.ts'
 import { holdCustomers } from './hold-customers.ts'
+import { selectGrantsIn } from './movements-store.ts'
 import { insertAccounts } from './usage-store.ts'
 
 /** Where a grant comes from. One source makes at most one grant per Feature and entity, ever. */
@@ -64,6 +67,7 @@ export async function grantUnits(tx: Tx, scope: Scope, grants: NewGrant[]): Prom
   const ids = await insertGrants(tx, scope, rows)
   assert(ids.length === rows.length, 'every grant has its row')
   await enter(tx, scope, [...accounts.values()], rows, ids)
+  await tellGranted(tx, [...accounts.values()], rows, ids)
   return rows.map((row, i) => {
     const grant = must(grants[i], 'a row for each')
     return {
@@ -169,5 +173,30 @@ async function enter(
   await advanceAccounts(
     tx,
     accounts.map(({ id, version }) => ({ id, version: version + 1n, lastAt: lastAt.get(id) ?? 0 })),
+  )
+}
+
+async function tellGranted(tx: Tx, accounts: LockedAccount[], rows: GrantInsert[], ids: bigint[]): Promise<void> {
+  const held = await selectGrantsIn(
+    tx,
+    accounts.map(({ id }) => id),
+    [],
+  )
+  const grants = held.map((row) => grantOf(row, 0))
+  const made = new Set(ids)
+  await tell(
+    tx,
+    accounts.map(({ id, version }) => {
+      const granted = rows.flatMap((row, i) =>
+        row.accountId === id
+          ? [{ grant: { ...row, id: must(ids[i], 'an id for each') }, productId: row.productId }]
+          : [],
+      )
+      const at = must(granted[0], 'no account without a grant').grant.createdAt
+      const after = grants.filter(({ accountId }) => accountId === id)
+      const before = after.filter((grant) => !made.has(grant.id))
+      const what = { accountId: id, version: version + 1n, at, operationId: null, granted, changes: [] }
+      return { ...what, exhausted: false, access: changedAccess(before, after, at) }
+    }),
   )
 }

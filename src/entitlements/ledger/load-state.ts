@@ -1,11 +1,12 @@
 import type pg from 'pg'
-import type { RawRow } from '../../db/raw.ts'
+import { pipeline, type RawRow } from '../../db/raw.ts'
 import { must } from '../../kernel/assert.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import type { Catalogue } from '../catalogue/catalogue.ts'
 import type { Account, Feature } from '../types.ts'
 import { grantOf } from './grant-row.ts'
-import { type AccountQuestion, selectDeleted, selectState } from './state-store.ts'
+import { addOffer } from './offer-row.ts'
+import { type AccountQuestion, selectDeleted, selectOffers, selectState } from './state-store.ts'
 
 /** Who asks about which Feature; `feature` is absent when no published one has the key. */
 export interface Inquiry {
@@ -33,45 +34,62 @@ export async function loadState(
 ): Promise<{ holders: Holder[]; accounts: Map<bigint, Account> }> {
   const { questions, holders, byQuestion } = ask(inquiries)
   const accounts = new Map<bigint, Account>()
-  const rows = await selectState(client, questions)
+  // Of one moment or not: an account's version guards what is decided from both.
+  const [rows, offers] = await pipeline(client, () => [
+    selectState(client, questions),
+    questions.some(({ entityId }) => entityId !== null) ? selectOffers(client, questions) : [],
+  ])
   for (const row of rows) {
     const n = Number(row[0])
-    readRow(row, must(questions[n], 'rows name questions'), must(byQuestion[n], 'rows name questions'), accounts)
+    readRow(row, must(questions[n], 'rows name questions'), must(byQuestion[n], 'rows name questions').holder, accounts)
+  }
+  for (const row of offers) {
+    const n = Number(row[0])
+    const account = accounts.get(BigInt(row[1] ?? 0))
+    const { feature } = must(byQuestion[n], 'rows name questions')
+    const { entityId } = must(questions[n], 'rows name questions')
+    if (account && feature && entityId !== null) addOffer(account, row, feature, entityId)
   }
   await markDeleted(client, questions, byQuestion, tombstoneKey)
   return { holders, accounts }
 }
 
 /** Each (id, Feature, entity) is asked about once; inquiries of one id share its holder. */
-function ask(inquiries: readonly Inquiry[]): { questions: AccountQuestion[]; holders: Holder[]; byQuestion: Holder[] } {
+function ask(inquiries: readonly Inquiry[]): { questions: AccountQuestion[]; holders: Holder[]; byQuestion: Asked[] } {
   const questions: AccountQuestion[] = []
-  const byQuestion: Holder[] = []
+  const byQuestion: Asked[] = []
   const byId = new Map<string, Holder>()
   const asked = new Set<string>()
   const holders = inquiries.map(({ scope: { scopeId }, distinctId, entityId, catalogue, feature }) => {
     const id = `${scopeId} ${distinctId}`
     const holder: Holder = byId.get(id) ?? { customerId: undefined, deleted: false, accounts: new Map() }
     byId.set(id, holder)
-    for (const featureId of featureIds(catalogue, feature)) {
+    for (const each of featuresOf(catalogue, feature)) {
+      const featureId = each?.id ?? noFeature
       const question = `${featureId}\0${entityId ?? ''}\0${id}`
       if (asked.has(question)) continue
       asked.add(question)
       questions.push({ scopeId, distinctId, featureId, entityId })
-      byQuestion.push(holder)
+      byQuestion.push({ holder, feature: each })
     }
     return holder
   })
   return { questions, holders, byQuestion }
 }
 
+/** Who asked, and about which Feature. */
+interface Asked {
+  holder: Holder
+  feature: Feature | undefined
+}
+
 /** No Feature has this number: asks about the customer alone. */
-const noFeature = [0]
+const noFeature = 0
 
 /** The Feature and every credit system that contains it. */
-function featureIds(catalogue: Catalogue, feature: Feature | undefined): number[] {
-  if (!feature) return noFeature
-  const pools = catalogue.poolsOf.get(feature.id)
-  return pools ? [feature.id, ...pools.map((pool) => pool.feature.id)] : [feature.id]
+function featuresOf(catalogue: Catalogue, feature: Feature | undefined): (Feature | undefined)[] {
+  const pools = feature && catalogue.poolsOf.get(feature.id)
+  return pools ? [feature, ...pools.map((pool) => pool.feature)] : [feature]
 }
 
 function readRow(row: RawRow, question: AccountQuestion, holder: Holder, accounts: Map<bigint, Account>): void {
@@ -107,12 +125,12 @@ function accountOf(row: RawRow, { featureId }: AccountQuestion, accounts: Map<bi
 async function markDeleted(
   client: pg.ClientBase,
   questions: AccountQuestion[],
-  byQuestion: Holder[],
+  byQuestion: Asked[],
   tombstoneKey: Buffer,
 ): Promise<void> {
-  const unknown = questions.filter((_, n) => byQuestion[n]?.customerId === undefined)
+  const unknown = questions.filter((_, n) => byQuestion[n]?.holder.customerId === undefined)
   if (unknown.length === 0) return
-  const holders = byQuestion.filter((holder) => holder.customerId === undefined)
+  const holders = byQuestion.flatMap(({ holder }) => (holder.customerId === undefined ? [holder] : []))
   for (const n of await selectDeleted(client, unknown, tombstoneKey))
     must(holders[n], 'one of those asked').deleted = true
 }

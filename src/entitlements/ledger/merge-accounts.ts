@@ -1,7 +1,10 @@
 import type { Tx } from '../../db/pool.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { decideMerge } from '../engine/merge.ts'
-import type { Account } from '../types.ts'
+import type { Account, Grant, Ms } from '../types.ts'
+import { changedAccess, type Happening, tell } from './facts.ts'
+import { grantOf } from './grant-row.ts'
+import { selectClock } from './grants-store.ts'
 import {
   closeMerged,
   lockBoth,
@@ -13,6 +16,7 @@ import {
   writeMerged,
   writeMergedEntities,
 } from './merge-store.ts'
+import { selectGrantsIn } from './movements-store.ts'
 
 export interface CustomerMerge {
   sourceCustomerId: string
@@ -46,14 +50,36 @@ async function mergeOne(
   const targets = new Map(
     rows.filter((row) => row.customer_id === targetCustomerId).map((row) => [row.feature_id, row]),
   )
+  const sources = rows.filter((row) => row.customer_id === sourceCustomerId)
+  if (sources.length === 0) return []
+  const held = await selectGrantsIn(
+    tx,
+    rows.map(({ id }) => id),
+    [],
+  )
+  const grants = held.map((row) => grantOf(row, 0))
+  const clock = await selectClock(tx)
   const moved: MovedAccount[] = []
-  for (const source of rows.filter((row) => row.customer_id === sourceCustomerId)) {
+  const happenings: Happening[] = []
+  for (const source of sources) {
     const target = targets.get(source.feature_id)
     if (target) await joinAccounts(tx, source, target)
     else await repointAccount(tx, source.id, targetCustomerId)
     moved.push({ featureId: source.feature_id, source: String(source.id), target: target ? String(target.id) : null })
+    happenings.push(joining(source, target, grants, clock))
   }
+  await tell(tx, happenings)
   return moved
+}
+
+/** To the customer that goes on, all that the other one had is new. */
+function joining(source: MergingAccount, target: MergingAccount | undefined, grants: Grant[], clock: Ms): Happening {
+  const { id, version } = target ?? source
+  const before = target ? grants.filter(({ accountId }) => accountId === target.id) : []
+  const after = [...before, ...grants.filter(({ accountId }) => accountId === source.id)]
+  const at = Math.max(clock, Number(source.last_at_ms), Number(target?.last_at_ms ?? 0))
+  const nothing = { operationId: null, granted: [], changes: [], exhausted: false }
+  return { accountId: id, version: version + 1n, at, ...nothing, access: changedAccess(before, after, at) }
 }
 
 async function joinAccounts(tx: Tx, source: MergingAccount, target: MergingAccount): Promise<void> {

@@ -41,6 +41,10 @@ export function selectPlaces(
   )
 }
 
+/** Settled while something else keeps access live: drained, and not ended. */
+const goesOn = `coalesce(least(g.expires_at_ms, g.revoked_at_ms), ${2n ** 62n}) >
+        floor(extract(epoch from clock_timestamp()) * 1000)`
+
 const grantsOf: Statement = {
   name: 'entitlements_grants_of_accounts',
   text: `
@@ -53,10 +57,10 @@ const grantsOf: Statement = {
     from ledger_grant g
     where g.account_id = any($1::bigint[])
       and g.settled
-      and g.id = any($2::bigint[])`,
+      and (g.id = any($2::bigint[]) or ${goesOn})`,
 }
 
-/** The unsettled grants of the accounts, and settled ones as far as they are named. */
+/** The grants of the accounts that have not ended, those not settled yet, and others as far as they are named. */
 export function selectGrantsIn(tx: Tx, accountIds: bigint[], named: bigint[]): Promise<RawRow[]> {
   return raw(tx.client, grantsOf, [int8s(accountIds), int8s(named)])
 }
@@ -128,4 +132,11 @@ export async function updateMoved(
       int8s(grants.map(({ uncollected }) => uncollected)),
     ],
   )
+}
+
+/** An end was brought forward: drained grants behind it may be what keeps access live again. */
+export async function showDrained(tx: Tx, accountId: bigint): Promise<void> {
+  await tx.query(`update ledger_grant g set settled = false where g.account_id = $1 and g.settled and ${goesOn}`, [
+    accountId,
+  ])
 }

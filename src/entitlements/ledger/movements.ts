@@ -5,6 +5,7 @@ import type { Scope } from '../../tenancy/index.ts'
 import { applyChange } from '../engine/apply.ts'
 import type { Account, Change, Grant, Ms, Units } from '../types.ts'
 import { detailJson, type EntryDetail } from './entry-detail.ts'
+import { changedAccess, tell } from './facts.ts'
 import { grantOf } from './grant-row.ts'
 import { advanceAccounts, selectClock } from './grants-store.ts'
 import {
@@ -14,11 +15,12 @@ import {
   type MovementRow,
   selectGrantsIn,
   selectPlaces,
+  showDrained,
   updateMoved,
 } from './movements-store.ts'
 import { type RefillRow, writeRefills, writeRollover } from './usage-write-store.ts'
 
-/** Accounts under their locks, with all unsettled grants; entities are not read. */
+/** Accounts under their locks, with all grants that have not ended; entities are not read. */
 export interface Held {
   /** No earlier than the last decision on any of them. Read after the locks. */
   now: Ms
@@ -69,7 +71,8 @@ export interface Movement extends EntryDetail {
 
 /**
  * Writes what a command by hand changed in one held account, and makes the account that: entries of its next version,
- * grants, refills, rollover grants. The version rises, so that no spend decided before is written after.
+ * grants, refills, rollover grants, and the facts that tell of it. The version rises, so that no spend decided before is
+ * written after.
  */
 export async function writeMovements(
   tx: Tx,
@@ -78,10 +81,11 @@ export async function writeMovements(
   changes: readonly Change[],
   { now, operationId, actor, note }: Movement,
 ): Promise<void> {
+  const before = account.grants.map((grant) => ({ ...grant }))
   const made = new Map<bigint, bigint>()
   for (const change of changes) {
     if (change.kind !== 'rollover') continue
-    made.set(change.grant.id, await writeRollover(tx.client, change.from, change.period, change.grant))
+    made.set(change.grant.id, await writeRollover(tx.client, change))
   }
   for (const change of changes) applyChange(account, change)
   for (const grant of account.grants) grant.id = made.get(grant.id) ?? grant.id
@@ -98,14 +102,17 @@ export async function writeMovements(
   const moved = movedGrants(account, changes, made)
   const written = await updateMoved(tx, moved)
   assert(written.length === moved.length, 'every moved grant is written')
+  if (changes.some(({ kind }) => kind === 'revoke')) await showDrained(tx, account.id)
   await advanceAccounts(tx, [{ id: account.id, version: account.version, lastAt: now }])
+  const happening = { accountId: account.id, version: account.version, at: now, operationId, granted: [], changes }
+  await tell(tx, [{ ...happening, exhausted: false, access: changedAccess(before, account.grants, now) }])
 }
 
 /** By the number that PostgreSQL gave a grant where it had none yet. */
 type Made = ReadonlyMap<bigint, bigint>
 
 function movementOf(change: Change, made: Made): Pick<MovementRow, 'grantId' | 'period' | 'delta' | 'remaining'> {
-  assert(change.kind !== 'used', 'nothing but a spend counts usage')
+  assert(change.kind !== 'used' && change.kind !== 'grant', 'nothing but a spend counts usage and opens grants')
   if (change.kind === 'rollover') {
     const { id, periodNo, amount } = change.grant
     return { grantId: made.get(id) ?? id, period: periodNo, delta: amount, remaining: amount }
@@ -130,7 +137,7 @@ function movedGrants(
 ): { grant: Grant; uncollected: Units | null }[] {
   const moved = new Map<bigint, { grant: Grant; uncollected: Units | null }>()
   for (const change of changes) {
-    if (change.kind === 'rollover' || change.kind === 'used') continue
+    if (change.kind === 'rollover' || change.kind === 'used' || change.kind === 'grant') continue
     const grant = grantIn(account, change.grant, made)
     moved.set(grant.id, { grant, uncollected: change.kind === 'revoke' ? change.uncollected : null })
   }

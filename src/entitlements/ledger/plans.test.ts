@@ -4,7 +4,7 @@ import type pg from 'pg'
 import { testDatabase } from '../../../test/harness/database.ts'
 import { Pool } from '../../db/pool.ts'
 import { selectStandings, selectVersions } from './standing-store.ts'
-import { ledgerSettings, selectDeleted, selectEntityCounts, selectState } from './state-store.ts'
+import { ledgerSettings, selectDeleted, selectEntityCounts, selectOffers, selectState } from './state-store.ts'
 import { lockAccounts, selectOperations } from './usage-store.ts'
 import { writeUsage } from './usage-write-store.ts'
 
@@ -19,6 +19,9 @@ after(async () => {
   await pool[Symbol.asyncDispose]()
   await database[Symbol.asyncDispose]()
 })
+
+/** `PLAN_ROWS=1000000` for the tables of a large installation; it takes minutes. */
+const rows = Number(process.env.PLAN_ROWS ?? 20_000)
 
 type Send = (client: pg.PoolClient) => Promise<unknown>
 
@@ -51,6 +54,16 @@ const statements: [string, Send, RegExp[]][] = [
       /account_scope_id_customer_id_feature_id_key.*\n.*\(customer_id = .*\) AND \(feature_id = q\.feature_id\)/,
       /account_entity_pkey.*\n.*\(account_id = .*\) AND \(entity_id = q\.entity_id\)/,
       /ledger_grant_account/,
+    ],
+  ],
+  [
+    'what is offered to an entity',
+    (client) => selectOffers(client, [{ scopeId: 1, distinctId: 'u', featureId: 1, entityId: 'e' }]),
+    [
+      /customer_alias_pkey.*\n.*\(scope_id = q\.scope_id\) AND \(distinct_id = q\.distinct_id\)/,
+      /account_scope_id_customer_id_feature_id_key.*\n.*\(customer_id = .*\) AND \(feature_id = q\.feature_id\)/,
+      /entity_terms_account.*\n.*\(account_id = /,
+      /ledger_grant_scope_id_source_ref.*\n.*\(source_ref = t\.source_ref\).* AND \(entity_id = q\.entity_id\)/,
     ],
   ],
   [
@@ -94,7 +107,7 @@ async function checkPlans(): Promise<void> {
 test('on empty tables every hot look-up takes the index that holds all its columns', checkPlans)
 
 test('on full tables that nobody has analysed it still does', async () => {
-  await fill(20_000)
+  await fill(rows)
   await pool.query('discard plans')
   await checkPlans()
 })
@@ -120,6 +133,8 @@ async function fill(customers: number): Promise<void> {
     `insert into account (scope_id, customer_id, feature_id) select 1, ${customerId}, 1 ${series}`,
     `insert into ledger_grant (scope_id, account_id, feature_id, source_ref, origin, amount, remaining, effective_at_ms, anchor_ms, created_at_ms)
      select 1, a.id, 1, 'm' || n, 'manual', 9, 9, 0, 0, 0 ${series} join account a on a.customer_id = ${customerId}`,
+    `insert into entity_terms (scope_id, account_id, feature_id, source_ref, origin, rank, template, effective_at_ms, created_at_ms, max_entities)
+     select 1, a.id, 1, 'm' || n, 'product', 0, '{}', 0, 0, 1 ${series} join account a on a.customer_id = ${customerId}`,
     `insert into account_entity (account_id, entity_id) select a.id, 'e' ${series} join account a on a.customer_id = ${customerId}`,
     `insert into operation (scope_id, kind, operation_id, customer_id, feature_key, mode, quantity, http_status, accepted, code,
        feature_type, unlimited, active, occurred_at_ms, account_version)

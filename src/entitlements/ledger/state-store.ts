@@ -73,6 +73,68 @@ export function selectState(client: pg.ClientBase, questions: AccountQuestion[])
   ])
 }
 
+/** What `addOffer` reads after the position asked at; `q` names the entity. */
+const offerColumns = `t.account_id, t.id, t.product_id, t.origin, t.rank, t.template, t.effective_at_ms, t.expires_at_ms,
+  t.max_entities, t.granted, exists (
+    select
+    from ledger_grant
+    where scope_id = t.scope_id
+      and source_ref = t.source_ref
+      and feature_id = t.feature_id
+      and entity_id = q.entity_id
+  )`
+
+// As above; asked only when somebody names an entity.
+const readOffers: Statement = {
+  name: 'entitlements_offers',
+  text: `
+    select q.n, ${offerColumns}
+    from unnest($1::int[], $2::int[], $3::text[], $4::int[], $5::text[])
+      as q(n, scope_id, distinct_id, feature_id, entity_id)
+    cross join lateral (
+      select customer_id
+      from customer_alias
+      where scope_id = q.scope_id
+        and distinct_id = q.distinct_id
+      limit 1
+    ) c
+    cross join lateral (
+      select id
+      from account
+      where scope_id = q.scope_id
+        and customer_id = c.customer_id
+        and feature_id = q.feature_id
+      limit 1
+    ) a
+    join entity_terms t on t.account_id = a.id and t.max_entities > 0`,
+}
+
+/** What attached Products offer to entities that nobody registered: a row per (question, offer) for `addOffer`. */
+export function selectOffers(client: pg.ClientBase, questions: AccountQuestion[]): Promise<RawRow[]> {
+  const asked = questions.flatMap((question, n) => (question.entityId === null ? [] : [{ ...question, n }]))
+  return raw(client, readOffers, [
+    int4s(asked.map(({ n }) => n)),
+    int4s(asked.map(({ scopeId }) => scopeId)),
+    texts(asked.map(({ distinctId }) => distinctId)),
+    int4s(asked.map(({ featureId }) => featureId)),
+    texts(asked.map(({ entityId }) => entityId)),
+  ])
+}
+
+const readOffersOf: Statement = {
+  name: 'entitlements_offers_of',
+  text: `
+    select 0, ${offerColumns}
+    from unnest($1::bigint[]) as a(id)
+    cross join (select $2::text as entity_id) q
+    join entity_terms t on t.account_id = a.id and t.max_entities > 0`,
+}
+
+/** The same of accounts that are known. */
+export function selectOffersOf(client: pg.ClientBase, accountIds: bigint[], entityId: string): Promise<RawRow[]> {
+  return raw(client, readOffersOf, [int8s(accountIds), entityId])
+}
+
 const readMoment: Statement = {
   name: 'entitlements_moment',
   text: `

@@ -203,9 +203,7 @@ const insertRollover: Statement = {
 /** Gives a rollover grant its row and its number. `from` is the grant whose period it was left of. */
 export async function writeRollover(
   client: pg.ClientBase,
-  from: bigint,
-  period: bigint,
-  grant: Grant,
+  { from, period, grant }: Pick<Extract<Change, { kind: 'rollover' }>, 'from' | 'period' | 'grant'>,
 ): Promise<bigint> {
   const [row] = await raw(client, insertRollover, [
     from,
@@ -216,5 +214,41 @@ export async function writeRollover(
     rolloverJson(grant.rollover),
     grant.createdAt,
   ])
+  return BigInt(row?.[0] ?? 0)
+}
+
+const insertOpened: Statement = {
+  name: 'entitlements_insert_opened',
+  text: `
+    with offer as (
+      update entity_terms
+      set granted = granted + 1
+      where id = $1
+        and granted < max_entities
+      returning scope_id, account_id, feature_id, source_ref, origin, rank, product_id, expires_at_ms
+    )
+    insert into ledger_grant (scope_id, account_id, feature_id, entity_id, source_ref, origin, rank, unlimited, amount,
+      remaining, effective_at_ms, expires_at_ms, cycle_unit, anchor_ms, rollover, product_id, created_at_ms)
+    select scope_id, account_id, feature_id, $2, source_ref, origin, rank, $3, $4, $4, $5, expires_at_ms, $6, $5, $7,
+      product_id, $5
+    from offer
+    returning id`,
+}
+
+/** Gives an entity its place in an offer, and its grant the row and the number. The account's version guards both. */
+export async function writeOpened(
+  client: pg.ClientBase,
+  { offer, grant }: Pick<Extract<Change, { kind: 'grant' }>, 'offer' | 'grant'>,
+): Promise<bigint> {
+  const [row] = await raw(client, insertOpened, [
+    offer,
+    grant.entityId,
+    grant.unlimited,
+    grant.amount,
+    grant.effectiveAt,
+    grant.cycle?.unit ?? null,
+    rolloverJson(grant.rollover),
+  ])
+  // Somebody else took the last place since the offer was read, and raised the version: the write will be refused.
   return BigInt(row?.[0] ?? 0)
 }

@@ -11,7 +11,7 @@ import {
   type StoreLink,
   updateProduct,
 } from '../../entitlements/index.ts'
-import { grantTemplatesMax, storeIdCharsMax, storeLinksMax } from '../../kernel/limits.ts'
+import { entityCountersMax, grantTemplatesMax, storeIdCharsMax, storeLinksMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { closed, instant, nullable, oneOf } from '../schema.ts'
 import { scopeIn } from './caller.ts'
@@ -41,6 +41,7 @@ const ProductObject = Type.Object(
         unlimited: Type.Boolean(),
         interval,
         entity_scoped: Type.Boolean(),
+        max_entities: Type.Integer(),
         rollover: shownRollover,
       }),
     ),
@@ -68,7 +69,15 @@ const Template = closed({
   unlimited,
   interval: Type.Optional(interval),
   entity_scoped: Type.Optional(
-    Type.Boolean({ description: 'For each registered entity of the customer instead of all together.' }),
+    Type.Boolean({ description: 'For each entity of the customer instead of all together.' }),
+  ),
+  max_entities: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: entityCountersMax,
+      description:
+        'With `entity_scoped`: entities that nobody registered get theirs by their first spend, as long as no more than this have one. 0: registered ones only.',
+    }),
   ),
   rollover: Type.Optional(rollover),
 })
@@ -215,6 +224,7 @@ function templateOf(template: Static<typeof Template>): GrantTemplate {
     unlimited: template.unlimited ?? false,
     interval: template.interval ?? null,
     entity_scoped: template.entity_scoped ?? false,
+    max_entities: template.max_entities ?? 0,
     rollover: rolloverOf(template.rollover),
   }
 }
@@ -249,8 +259,8 @@ function show(product: ProductRecord, scope: Scope): Static<typeof ProductObject
 
 /** In an order for readers: the database keeps its own. */
 function showTemplate(template: GrantTemplate): Static<typeof ProductObject>['grants'][number] {
-  const { feature, allowance, unlimited, interval, entity_scoped, rollover } = template
-  return { feature, allowance, unlimited, interval, entity_scoped, rollover }
+  const { feature, allowance, unlimited, interval, entity_scoped, max_entities = 0, rollover } = template
+  return { feature, allowance, unlimited, interval, entity_scoped, max_entities, rollover }
 }
 
 function showLink(link: StoreLink): Static<typeof ProductObject>['stores'][number] {
