@@ -3,7 +3,7 @@ import type { Config } from './config.ts'
 import type { Pool } from './db/pool.ts'
 import { ensureEntryPartitions, sweepGrants } from './entitlements/index.ts'
 import { checkLogMeta, ensurePartitions, forgetOldEvents } from './events/index.ts'
-import { forgetIdempotentAnswers } from './tenancy/index.ts'
+import { forgetExpired, forgetIdempotentAnswers } from './tenancy/index.ts'
 
 const everyMs = 3600_000
 
@@ -38,4 +38,5 @@ async function maintain(pool: Pool): Promise<void> {
   await ensurePartitions(pool)
   await ensureEntryPartitions(pool)
   await forgetIdempotentAnswers(pool)
+  await forgetExpired(pool)
 }

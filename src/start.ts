@@ -14,20 +14,29 @@ import {
   createVersions,
   ledgerSettings,
 } from './entitlements/index.ts'
-import { checkLogMeta, createIntakeGuard, createLog, type LaneStats } from './events/index.ts'
+import { checkLogMeta, createIntakeGuard, createLog, openEventReads, startExports, type LaneStats } from './events/index.ts'
 import { finishRequestsOf } from './finish-requests.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
+import { eventObject } from './http/workspace/event-object.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { aboveDatabaseStopMsMax, accountWaitsAtOnce } from './kernel/limits.ts'
 import { wireNames } from './kernel/wire-names.ts'
 import { findPort, listen, withPort } from './listen.ts'
+import { startMail } from './mail.ts'
 import { startMaintenance } from './maintenance.ts'
 import { readMasterKey } from './master-key.ts'
 import { metricsOf } from './metrics.ts'
 import { readinessOf } from './readiness.ts'
 import { type FirstRun, setUp } from './setup.ts'
-import { Directory, type InstanceSecrets, Marks, openInstance } from './tenancy/index.ts'
+import {
+  Directory,
+  type InstanceSecrets,
+  Marks,
+  openInstance,
+  openSignIn,
+  sealingKeyOf,
+} from './tenancy/index.ts'
 import { version } from './version.ts'
 import { startWorker } from './worker.ts'
 
@@ -57,9 +66,12 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
   await checkLogMeta(pool)
   started.use(await startMaintenance(pool, config, log))
   const firstRun = await setUp(pool, config, secrets.tombstoneKey)
+  const { smtpUrl, publicUrl } = config
+  started.use(startMail({ pool, sealingKey: sealingKeyOf(secrets), smtpUrl, publicUrl, log }))
   const ready = readinessOf(pool, config.role)
 
   const lanes = config.role.worker ? started.use(startWorker({ url, secrets }, log)).stats : undefined
+  if (config.role.worker) started.use(startExports({ url, clock, log, show: eventObject }))
   const server = config.role.api
     ? await createServer(await services(started, { config, log, url, pool, secrets, ready, lanes }))
     : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, { pool, lanes }) })
@@ -91,6 +103,8 @@ interface Ground {
 async function services(started: AsyncDisposableStack, ground: Ground) {
   const { config, log, url, pool, secrets, ready, lanes } = ground
   const { tombstoneKey } = secrets
+  const { publicUrl } = config
+  const sealingKey = sealingKeyOf(secrets)
   const names = wireNames(config.namespace)
   const directory = started.use(await Directory.open({ pool, url, clock, log }))
   const catalogues = new Catalogues(pool, directory)
@@ -103,6 +117,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const dataDir = config.databaseUrl === undefined ? config.dataDir : null
   const guard = started.use(createIntakeGuard({ pool, log, dataDir }))
   const eventLog = started.use(createLog({ url, tombstoneKey, clock, guard: guard.check }))
+  const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
   return {
     log,
     health: { version, ready },
@@ -123,7 +138,22 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       versions: createVersions(reads),
       standing: createStanding(reads),
     },
-    workspace: { directory, marks, names, pool, catalogues, clock, tombstoneKey, standing: createStanding(reads) },
+    workspace: {
+      directory,
+      marks,
+      names,
+      pool,
+      catalogues,
+      clock,
+      tombstoneKey,
+      sealingKey,
+      publicUrl,
+      signIn: started.use(openSignIn({ pool, sealingKey, publicUrl, log })),
+      standing: createStanding(reads),
+      appendBatch: eventLog.appendBatch,
+      ...eventReads,
+      log,
+    },
     extend: docsPages,
   }
 }

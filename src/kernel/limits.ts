@@ -113,6 +113,7 @@ export const eventMonthsAhead = 3
 export const customerPropertiesBytesMax = 512 * 1024
 export const customerPropertiesKeysMax = 1000
 export const propertyKeyCharsMax = 200
+/** Events of one customer read at once when everything is counted again. */
 /** Distinct ids of one customer. */
 export const distinctIdsMax = 1000
 /** Times one distinct id may give birth to a customer: once more after each split that took it away. */
@@ -150,6 +151,41 @@ export const sweptGrantsPerPage = 2000
 /** Usage counters for entities of one account. */
 export const entityCountersMax = 10_000
 
+/** Of an e-mail address (RFC 5321), and of a password: hashing takes the same time whatever its length. */
+export const emailCharsMax = 254
+export const passwordCharsMin = 8
+export const passwordCharsMax = 256
+/** Tries at one thing, such as signing in, by one address and for one e-mail; a person never needs so many. */
+export const attemptsMax = 10
+export const attemptsWindowMs = 15 * 60_000
+/** Passwords hashed at once in one process: 16 MiB and a core for some 50 ms each. Others wait, and beyond that 503. */
+export const passwordsAtOnce = 2
+export const passwordsWaitingMax = 64
+/** Password resets that are prepared after their answer, one at a time. */
+export const resetsWaitingMax = 100
+/** How long a session lasts, and how long the links in mails work. */
+export const sessionDays = 30
+export const emailLinkHours = 24
+export const resetLinkHours = 1
+export const invitationDays = 7
+/** `GET /workspaces` gives all of them at once. */
+export const workspacesPerUserMax = 100
+export const membersMax = 1000
+/** Every process holds the keys of all workspaces in memory. */
+export const secretKeysMax = 200
+export const keyNameCharsMax = 100
+export const keyDaysMax = 365
+export const keyDaysDefault = 90
+export const slugCharsMax = 63
+export const logoCharsMax = 2048
+/** Mails under way at once in one process, how long one may take, and how it is tried again: for about two days. */
+export const mailsAtOnce = 5
+export const mailSendMsMax = 30_000
+export const mailLeaseMs = 60_000
+export const mailSweepMs = 1000
+export const mailWaitMsMax = 3600_000
+export const mailTriesMax = 60
+
 /** The embedded database: recovery reads at most `max_wal_size` (2 GB) of log before the first answer, on a slow disk minutes. */
 export const databaseStartMsMax = 10 * 60_000
 /**
@@ -167,3 +203,8 @@ export const serverLogBytesMax = 4 * MiB
 
 /** Tags of profiles a process remembers, about 300 bytes each. */
 export const profileTagsMax = 50_000
+
+
+export const queriesAtOnceMax = 5
+export const queriesPerMinuteMax = 240
+export const listConnections = 4

@@ -6,16 +6,23 @@ export {
   lockApp,
   updateApp,
 } from './apps.ts'
+export { type Allowance, attempt } from './attempts.ts'
 export {
   claimIdempotencyKey,
   forgetIdempotentAnswers,
   insertAudit,
+  type SavedAnswer,
   saveIdempotentAnswer,
 } from './change-store.ts'
 export { Directory } from './directory.ts'
-export { type InstanceSecrets, openInstance } from './instance.ts'
+export { type InstanceSecrets, openInstance, sealingKeyOf } from './instance.ts'
+export { acceptInvitation, invite, listInvitations, revokeInvitation } from './invitations.ts'
 export { looksLikePublishableKey, looksLikeSecretKey, mintPublishableKey, mintSecretKey } from './keys.ts'
+export { type Delivery, type Mail, queueMail, sendDueMails } from './mail.ts'
+export { invitationMail } from './mail-texts.ts'
 export { Marks } from './marks.ts'
+export { hasRole } from './member-rules.ts'
+export { changeRole, listMembers, removeMember } from './members.ts'
 export { createFirstWorkspace } from './owner.ts'
 export { createProject, deleteProject, getProject, listProjects, updateProject } from './projects.ts'
 export {
@@ -23,5 +30,24 @@ export {
   listPublishableKeys,
   revokePublishableKey,
 } from './publishable-keys.ts'
+export { createSecretKey, listSecretKeys, revokeSecretKey } from './secret-keys.ts'
+export { endSession, findSession, forgetExpired } from './sessions.ts'
+export { openSignIn, type SignIn } from './sign-in.ts'
 export { touchCatalogue, touchTenancy } from './store.ts'
-export type { App, AppScope, Environment, Platform, Project, PublishableKey, Scope, SecretKeyHolder } from './types.ts'
+export type {
+  App,
+  AppScope,
+  Environment,
+  Invitation,
+  Member,
+  Platform,
+  Project,
+  PublishableKey,
+  Scope,
+  SecretKey,
+  SecretKeyHolder,
+  Session,
+  User,
+  Workspace,
+} from './types.ts'
+export { createWorkspace, getWorkspace, listWorkspaces, updateWorkspace } from './workspaces.ts'

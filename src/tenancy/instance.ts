@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import type { Tx } from '../db/pool.ts'
 import { seal, unseal } from '../kernel/seal.ts'
 import { StartError } from '../kernel/start-error.ts'
@@ -10,7 +10,13 @@ export interface InstanceSecrets {
   tombstoneKey: Buffer
 }
 
+/** Under which mails and saved secrets are sealed. Not the master key: that one may be replaced while they wait. */
+export function sealingKeyOf({ tombstoneKey }: InstanceSecrets): Buffer {
+  return createHmac('sha256', tombstoneKey).update('sealing').digest()
+}
+
 const context = 'instance-secrets'
+
 
 /** Opens the instance's secrets, making them on first run. Throws one plain sentence when the master key is another. */
 export async function openInstance(tx: Tx, masterKey: Buffer): Promise<InstanceSecrets> {

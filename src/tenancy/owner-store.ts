@@ -12,12 +12,17 @@ export async function lockIfEmpty(tx: Tx): Promise<boolean> {
 
 export async function insertVerifiedUser(
   tx: Tx,
-  user: { id: string; email: string; name: string; passwordHash: string },
+  user: { id: string; email: string; name: string; credentialId: string; passwordHash: string },
 ): Promise<void> {
   await tx.query(
-    `insert into users (id, email, name, email_verified, password_hash)
-     values ($1, $2, $3, true, $4)`,
-    [user.id, user.email, user.name, user.passwordHash],
+    `insert into users (id, email, name, email_verified)
+     values ($1, $2, $3, true)`,
+    [user.id, user.email, user.name],
+  )
+  await tx.query(
+    `insert into user_credential (id, user_id, provider_id, account_id, password)
+     values ($1, $2, 'credential', $2, $3)`,
+    [user.credentialId, user.id, user.passwordHash],
   )
 }
 

@@ -21,7 +21,13 @@ export async function createFirstWorkspace(
   if (!(await lockIfEmpty(tx))) return undefined
   const ownerId = newId('usr')
   const workspaceId = newId('ws')
-  await insertVerifiedUser(tx, { id: ownerId, email, name: 'Owner', passwordHash: await hashPassword(password) })
+  await insertVerifiedUser(tx, {
+    id: ownerId,
+    email: email.toLowerCase(),
+    name: 'Owner',
+    credentialId: newId('cred'),
+    passwordHash: await hashPassword(password),
+  })
   await insertWorkspace(tx, { id: workspaceId, name: 'My workspace', slug: 'my-workspace', ownerId })
   const { key, keyHash } = mintSecretKey()
   await insertSecretKey(tx, {

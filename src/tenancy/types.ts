@@ -26,6 +26,62 @@ export interface SecretKeyHolder {
   access: WorkspaceAccess
 }
 
+/** A member reads and edits catalogue and customers; an admin also keys, credentials, members and deletions; an owner all. */
+export type Role = 'owner' | 'admin' | 'member'
+
+/** A person, as their session shows them. */
+export interface User {
+  id: string
+  email: string
+  name: string
+  emailVerified: boolean
+  createdAt: Date
+}
+
+/** Who calls with a session token, and what they are in the workspace they named. */
+export interface Session {
+  id: string
+  expiresAt: Date
+  user: User
+  /** Null: no workspace was named, there is none of that id, or the user is no member of it. */
+  membership: { workspaceId: string; role: Role; access: WorkspaceAccess } | null
+}
+
+export interface Workspace {
+  id: string
+  name: string
+  slug: string
+  logo: string | null
+  createdAt: Date
+}
+
+export interface Member {
+  userId: string
+  email: string
+  name: string
+  role: Role
+  createdAt: Date
+}
+
+export interface Invitation {
+  id: string
+  workspaceId: string
+  email: string
+  role: Role
+  createdAt: Date
+  expiresAt: Date
+}
+
+/** A workspace's secret key without the secret. */
+export interface SecretKey {
+  id: string
+  name: string | null
+  createdByUserId: string | null
+  createdAt: Date
+  expiresAt: Date | null
+  lastUsedAt: Date | null
+}
+
 /** One platform of a project. */
 export interface App {
   id: string

@@ -6,6 +6,7 @@ const event = {
   timestamp: '2026-11-20T08:15:00Z',
   properties: { recipe: 'onion soup', $set: { plan: 'trial' }, $increment: { recipes: 1 } },
 }
+const email = 'ada@example.com'
 const project_id = 'proj_v9dl6oaofrs6m8k6k3zo78w4'
 
 /** One body for each operation that takes one, by operation id. The tests hold each against its schema. */
@@ -15,6 +16,16 @@ export const examples: Record<string, object> = {
   recordBatch: { apiKey, batch: [event] },
   checkAccess: { apiKey, customerId: 'ada', featureId: 'exports', requiredBalance: 3 },
   consumeFeature: { apiKey, customerId: 'ada', featureId: 'exports', operationId: 'export-0001', quantity: 3 },
+  createUser: { email, password: 'correct horse battery staple', name: 'Ada' },
+  verifyEmail: { token: 'eyJhbGciOiJIUzI1NiJ9…' },
+  requestPasswordReset: { email },
+  confirmPasswordReset: { token: 'ixVOY8pWJ0…', password: 'a new one, as long' },
+  createToken: { email, password: 'correct horse battery staple' },
+  createWorkspace: { name: 'Kitchen Ltd' },
+  updateWorkspace: { logo: 'https://example.com/logo.png' },
+  createApiKey: { name: 'Backend', expiresInDays: 365 },
+  updateMember: { role: 'admin' },
+  createInvitation: { email: 'grace@example.com', role: 'member' },
   createProject: { name: 'Kitchen' },
   updateProject: { name: 'Kitchen and garden' },
   createApp: { project_id, platform: 'ios', name: 'Kitchen for iOS', bundle_id: 'com.example.kitchen' },

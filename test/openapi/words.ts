@@ -54,13 +54,15 @@ export const workspaceApi: Api = {
     title: 'Turnpike Workspace API',
     description: `What your backend calls: projects, apps, Features, Products, customers and grants.
 
-**Key.** \`Authorization: Bearer sk_…\`. The header \`X-Service-Env\` selects \`test\` or \`live\` (the default).
+**Key.** \`Authorization: Bearer sk_…\`, a workspace's API key. People use the token of their session instead (\`POST /tokens\`) and name
+the workspace in \`Service-Workspace-Id\`. A member reads and edits catalogue and customers; an admin or owner also projects, apps,
+keys, credentials and members, and deletes. Keys and members are managed with a session only. The header \`X-Service-Env\` selects \`test\` or \`live\` (the default).
 
 **Lists** take \`limit\` and \`cursor\`, newest first; pass \`next_cursor\` on until it is null. **PATCH** changes the named fields
 only. Unknown fields are refused. Where the workspace has exactly one project, \`project_id\` may be left out.
 
 **Repeating.** Every POST takes an \`Idempotency-Key\`: the same key and body get the first answer again, with
-\`Idempotent-Replayed: true\`; another body is a 409.
+\`Idempotent-Replayed: true\`; another body is a 409. Only those that need no key or session keep no answer.
 
 **Errors** have the shape of \`Error\`. What belongs to another workspace, project or environment is not found. Every answer
 carries \`X-Request-Id\`.
@@ -68,6 +70,11 @@ ${keywords}`,
   },
   servers: [{ url: '/v1', description: 'This service' }],
   tags: [
+    { name: 'Users', description: 'Signing up, verifying an address, a new password. Without a key, and limited.' },
+    { name: 'Sessions', description: 'Signing in and out.' },
+    { name: 'Workspaces', description: 'The tenant: its people, its keys, its projects.' },
+    { name: 'API keys', description: 'What your backend calls this API with.' },
+    { name: 'Members', description: 'The people of a workspace, and those invited.' },
     { name: 'Projects', description: 'One product of yours, on all its platforms.' },
     { name: 'Apps', description: 'One platform of a project.' },
     { name: 'Publishable keys', description: 'What an app calls the App API with.' },
@@ -81,5 +88,6 @@ ${keywords}`,
   ],
   securitySchemes: {
     secretKey: { type: 'http', scheme: 'bearer', description: 'A secret key of the workspace, `sk_…`.' },
+    userSession: { type: 'http', scheme: 'bearer', description: 'The token of a session, from `POST /tokens`.' },
   },
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { pino } from 'pino'
@@ -26,9 +27,12 @@ import {
   createProject,
   Directory,
   type Environment,
+  type Mail,
   Marks,
   mintSecretKey,
+  openSignIn,
   type Scope,
+  sendDueMails,
 } from '../../src/tenancy/index.ts'
 import { testDatabase } from '../harness/database.ts'
 
@@ -68,8 +72,28 @@ export interface Api extends AsyncDisposable {
   directory: Directory
   tombstoneKey: Buffer
   workspace: () => Promise<Workspace>
+  /** Somebody with a session, a member of nothing unless named. */
+  person: (person?: PersonOptions) => Promise<Person>
+  /** The mails that wait, taken as a mail server would. */
+  mails: () => Promise<Mail[]>
   /** Spends units as an app of the scope would; without an operation id under a new one. */
   spend: (scope: Scope, usage: Usage) => Promise<ConsumeAnswer>
+}
+
+export interface PersonOptions {
+  email?: string
+  verified?: boolean
+  role?: 'owner' | 'admin' | 'member'
+  /** Of which workspace. */
+  of?: { id: string }
+}
+
+export interface Person {
+  id: string
+  email: string
+  token: string
+  /** Calls with the session, naming the workspace that it is a member of. */
+  call: Workspace['call']
 }
 
 export interface Usage {
@@ -92,6 +116,11 @@ export async function startApi(): Promise<Api> {
   const directory = stack.use(await Directory.open({ pool, url, clock, log }))
   const ledgerPool = stack.use(new Pool(url, { name: 'test reads', max: 2, pipeline: true, settings: ledgerSettings }))
   const tombstoneKey = Buffer.alloc(32, 7)
+  const sealingKey = Buffer.alloc(32, 8)
+  const publicUrl = 'https://turnpike.example'
+  const signIn = stack.use(openSignIn({ pool, sealingKey, publicUrl, log }))
+  const eventLog = stack.use(createLog({ url, tombstoneKey, clock }))
+  const eventReads = stack.use(openEventReads({ url, clock, secret: tombstoneKey }))
   const catalogues = new Catalogues(pool, directory)
   const consume = createConsume({
     pool: ledgerPool,
@@ -111,6 +140,12 @@ export async function startApi(): Promise<Api> {
       tombstoneKey,
       catalogues,
       standing: createStanding({ pool: ledgerPool, tombstoneKey, clock }),
+      appendBatch: eventLog.appendBatch,
+      ...eventReads,
+      log,
+      sealingKey,
+      publicUrl,
+      signIn,
     }),
   )
   await server.listen({ host: '127.0.0.1', port: 0 })
@@ -124,6 +159,13 @@ export async function startApi(): Promise<Api> {
     directory,
     tombstoneKey,
     workspace: () => openWorkspace(base, pool, directory),
+    person: (options = {}) => openPerson(base, pool, options),
+    mails: async () => {
+      const taken: Mail[] = []
+      const take = async (mail: Mail) => void taken.push(mail)
+      while ((await sendDueMails(pool, sealingKey, take)).length > 0);
+      return taken
+    },
     spend: (scope, { distinctId, feature, quantity, entityId = null, operationId = randomText(12) }) =>
       consume({
         scope: { ...scope, keyId: 'key_test', appId: 'app_test', appName: 'Test', platform: 'ios' },
@@ -202,6 +244,31 @@ async function openWorkspace(base: string, pool: DatabasePool, directory: Direct
     post: (path, body, options) => call('POST', path, { ...options, body }),
     patch: (path, body, options) => call('PATCH', path, { ...options, body }),
     delete: (path, options) => call('DELETE', path, options),
+  }
+}
+
+/** Signing up and in, without its fifty milliseconds for each password. */
+async function openPerson(base: string, pool: DatabasePool, options: PersonOptions): Promise<Person> {
+  const id = `usr_${randomText(12)}`
+  const { email = `${id}@example.com`, verified = true, role, of } = options
+  const token = randomText(32)
+  await pool.query(`insert into users (id, email, name, email_verified) values ($1, $2, 'Somebody', $3)`, [
+    id,
+    email,
+    verified,
+  ])
+  await pool.query(
+    `insert into user_session (id, user_id, token, expires_at) values ($1, $2, $3, now() + interval '1 hour')`,
+    [`ses_${randomText(12)}`, id, hash('sha256', token, 'base64url')],
+  )
+  if (of) await pool.query('insert into member values ($1, $2, $3)', [of.id, id, role ?? 'member'])
+  const call = caller(base, token)
+  return {
+    id,
+    email,
+    token,
+    call: (method, path, more = {}) =>
+      call(method, path, { ...more, headers: { ...(of ? { 'service-workspace-id': of.id } : {}), ...more.headers } }),
   }
 }
 

@@ -4,6 +4,7 @@ import { refuse } from '../../kernel/errors.ts'
 import { idempotencyKeyCharsMax } from '../../kernel/limits.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
 import { closed, oneOf } from '../schema.ts'
+import type { Access } from './caller.ts'
 import { workspaceErrors } from './responses.ts'
 import { type Answer, type Change, changing, type Look, reading, type WorkspaceServices } from './route.ts'
 
@@ -21,6 +22,16 @@ export interface Endpoint<Params extends TSchema, Query extends TSchema, Body ex
   answers: Record<number, TSchema>
   /** Statuses of errors beyond those that every operation may answer. */
   errors?: number[]
+  /** Who may call it, where it is not a secret key and a session alike. */
+  by?: Access['by']
+  /** The least role of a session's user: `member`, and `admin` for DELETE, unless said otherwise. */
+  role?: Access['role']
+  /** False: a session of an unverified user will do. */
+  verified?: boolean
+  /** False: whatever the workspace's plan. */
+  plan?: boolean
+  /** The answer holds a secret: where it is kept for an Idempotency-Key, it is sealed. */
+  secret?: boolean
 }
 
 /** What the caller sent, as the schemas have found it. */
@@ -51,13 +62,13 @@ type Changing = <Params extends TSchema = Nothing, Query extends TSchema = Nothi
 
 /** Registers operations on `server`: reading ones, and changing ones that run in one transaction each. */
 export function endpoints(server: FastifyInstance, services: WorkspaceServices & { names: WireNames }): Endpoints {
-  const { environmentHeader } = services.names
+  const { environmentHeader, workspaceIdHeader } = services.names
   // For readers of the reference: the caller and the change read these headers themselves.
   const headers = {
     [environmentHeader]: Type.Optional(oneOf('test', 'live')),
+    [workspaceIdHeader]: Type.Optional(Type.String({ description: 'The workspace, with a user session.' })),
   }
-  const postHeaders = {
-    ...headers,
+  const keyHeader = {
     'Idempotency-Key': Type.Optional(
       Type.String({
         minLength: 1,
@@ -73,22 +84,29 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
     handler: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>,
   ): void {
     const { path, operationId, tag, summary, description, params, query, body, answers, errors = [] } = endpoint
+    const { by = 'key_or_session', role = method === 'DELETE' ? 'admin' : 'member' } = endpoint
+    const { verified = true, plan = by === 'key_or_session' } = endpoint
     server.route({
       method,
       url: path,
+      config: { access: { by, role, verified, plan } },
       schema: {
         operationId,
         summary,
         tags: [tag],
-        security: [{ secretKey: [] }],
+        security: by === 'key_or_session' ? [{ secretKey: [] }, { userSession: [] }] : [{ userSession: [] }],
         ...(description === undefined ? {} : { description }),
         ...(params === undefined ? {} : { params }),
         querystring: query ?? closed({}),
-        headers: Type.Object(method === 'POST' ? postHeaders : headers),
+        headers: Type.Object({
+          ...(by === 'key_or_session' ? headers : {}),
+          ...(method === 'POST' ? keyHeader : {}),
+        }),
         ...(body === undefined ? {} : { body }),
         response: {
           ...answers,
-          ...workspaceErrors(400, 401, 402, ...errors, ...(body === undefined ? [] : [413]), 503),
+          ...workspaceErrors(400, 401, ...(plan ? [402] : []), 403),
+          ...workspaceErrors(...errors, ...(body === undefined ? [] : [413]), 503),
         },
       },
       // Where every field may be left out, so may the body.
@@ -112,7 +130,7 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
       add(
         method,
         endpoint,
-        changing(services, (under, request) => handler(under, inputOf(request))),
+        changing(services, (under, request) => handler(under, inputOf(request)), { secret: endpoint.secret ?? false }),
       )
     }
 

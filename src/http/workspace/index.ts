@@ -1,6 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type BalanceServices, createBalances } from '../../entitlements/index.ts'
+import type { SignIn } from '../../tenancy/index.ts'
 import { errorHandler } from '../errors.ts'
+import { apiKeys } from './api-keys.ts'
 import { apps } from './apps.ts'
 import { balances } from './balances.ts'
 import { authenticateCaller, type CallerOptions } from './caller.ts'
@@ -11,24 +13,44 @@ import { entities } from './entities.ts'
 import { eventWarnings } from './event-warnings.ts'
 import { features } from './features.ts'
 import { grants } from './grants.ts'
+import { type InvitationServices, invitations } from './invitations.ts'
 import { ledger } from './ledger.ts'
+import { members } from './members.ts'
+import { openEndpoints } from './open-endpoint.ts'
 import { operations } from './operations.ts'
 import { products } from './products.ts'
 import { projects } from './projects.ts'
 import { publishableKeys } from './publishable-keys.ts'
 import type { WorkspaceServices } from './route.ts'
+import { tokens } from './tokens.ts'
+import { users } from './users.ts'
+import { workspaces } from './workspaces.ts'
 
-export type WorkspaceApiServices = WorkspaceServices & CallerOptions & CustomerServices & BalanceServices
+export type WorkspaceApiServices = WorkspaceServices &
+  CallerOptions &
+  CustomerServices &
+  BalanceServices &
+  InvitationServices & { signIn: SignIn }
 
-/** Every Workspace API operation that takes a secret key; mounted at `/v1`. The key is asked for before anything is read. */
+/**
+ * Every operation of the Workspace API; mounted at `/v1`. The key or session is asked for before anything is read, but by the
+ * few operations that lead to a session.
+ */
 export async function workspaceApi(server: FastifyInstance, services: WorkspaceApiServices): Promise<void> {
-  const { pool } = services
+  const { pool, signIn } = services
   server.setErrorHandler(errorHandler('workspace'))
+  const openPost = openEndpoints(server, services)
+  users(openPost, signIn)
   await server.register(async (keyed) => {
     keyed.decorateRequest('caller', null)
     keyed.addHook('onRequest', authenticateCaller(services))
     keyed.addHook('onRequest', dropTypeOfNoBody)
     const to = endpoints(keyed, services)
+    tokens(to, openPost, signIn)
+    workspaces(to, pool)
+    apiKeys(to, pool)
+    members(to, pool)
+    invitations(to, services)
     projects(to, pool)
     apps(to, pool)
     publishableKeys(to, pool)

@@ -56,6 +56,7 @@ export function publishableKeys({ get, post, delete: remove }: Endpoints, pool: 
       operationId: 'createPublishableKey',
       tag,
       summary: 'Create a publishable key',
+      role: 'admin',
       description: 'It selects this app and the environment of this request.',
       params: byId,
       answers: { 201: KeyObject },

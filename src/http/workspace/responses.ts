@@ -18,10 +18,12 @@ const words: Record<number, string> = {
   400: 'The body, a parameter or a header is not valid.',
   401: 'The key is missing, invalid, revoked, expired or of the wrong kind.',
   402: 'The plan or its billing does not allow this: `api_access_required` or `billing_payment_required`.',
+  403: 'Not allowed: `workspace_access_denied`, `workspace_admin_required` or `email_verification_required`.',
   404: 'Not found, or not in this workspace, project and environment.',
   409: 'Conflicts with what is stored, or the Idempotency-Key was used with another body.',
   410: 'The customer was deleted.',
   413: 'The body is too large.',
+  429: 'Too many attempts; retry after `Retry-After` seconds.',
   503: 'Not possible at the moment; retry after `Retry-After` seconds.',
 }
 

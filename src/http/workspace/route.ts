@@ -5,6 +5,7 @@ import { must } from '../../kernel/assert.ts'
 import { canonicalJson } from '../../kernel/canonical-json.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { idempotencyKeyCharsMax } from '../../kernel/limits.ts'
+import { seal, unseal } from '../../kernel/seal.ts'
 import {
   claimIdempotencyKey,
   type Directory,
@@ -20,7 +21,11 @@ import { type Caller, scopeOf, scopesOf } from './caller.ts'
 export interface WorkspaceServices {
   pool: Pool
   directory: Directory
+  /** Seals saved answers that hold a secret. */
+  sealingKey: Buffer
 }
+
+const sealContext = 'idempotent-answer'
 
 /** A change under way: one transaction, one audit row, one answer. */
 export interface Change {
@@ -30,8 +35,16 @@ export interface Change {
   scope(projectId?: string): Scope
   /** Where an object named by id may lie: in that project, or in any of the workspace. */
   scopes(projectId?: string): Scope[]
-  /** Writes the audit row. `before` and `after` are the objects as the API shows them. */
-  audit(action: string, object: string, id: string, states: { before?: unknown; after?: unknown }): Promise<void>
+  /**
+   * Writes the audit row. `before` and `after` are the objects as the API shows them; `workspaceId` is whose log it is, the
+   * caller's unless named.
+   */
+  audit(
+    action: string,
+    object: string,
+    id: string,
+    states: { before?: unknown; after?: unknown; workspaceId?: string },
+  ): Promise<void>
   /** Keys, apps or projects changed: every process hears of it, this one before the answer. */
   tenancyChanged(): Promise<void>
   /** Features or Products of the scope changed. */
@@ -48,8 +61,9 @@ export interface Answer {
  * to date before the caller hears of the change.
  */
 export function changing<Request extends FastifyRequest>(
-  { pool, directory }: WorkspaceServices,
+  { pool, directory, sealingKey }: WorkspaceServices,
   handler: (change: Change, request: Request) => Promise<Answer>,
+  { secret = false }: { secret?: boolean } = {},
 ) {
   return async (request: Request, reply: FastifyReply): Promise<FastifyReply> => {
     const caller = must(request.caller, 'the route is authenticated')
@@ -61,7 +75,8 @@ export function changing<Request extends FastifyRequest>(
         const saved = await claimIdempotencyKey(tx, caller.workspaceId, idempotencyKey, fingerprint)
         if (saved) {
           if (!saved.fingerprint.equals(fingerprint)) throw refuse('idempotency_conflict')
-          return { status: saved.status, text: saved.body, replayed: true }
+          const text = secret ? must(unseal(sealingKey, sealContext, saved.body), 'sealed below') : saved.body
+          return { status: saved.status, text, replayed: true }
         }
       }
       const { status, body } = await handler(
@@ -70,9 +85,9 @@ export function changing<Request extends FastifyRequest>(
           caller,
           scope: (projectId) => scopeOf(directory, caller, projectId),
           scopes: (projectId) => scopesOf(directory, caller, projectId),
-          audit: (action, object, id, { before, after }) =>
+          audit: (action, object, id, { before, after, workspaceId = caller.workspaceId }) =>
             insertAudit(tx, {
-              workspaceId: caller.workspaceId,
+              workspaceId,
               actor: caller.actor,
               action,
               object,
@@ -93,8 +108,10 @@ export function changing<Request extends FastifyRequest>(
         request,
       )
       const text = JSON.stringify(body)
-      if (idempotencyKey !== undefined)
-        await saveIdempotentAnswer(tx, caller.workspaceId, idempotencyKey, { status, body: text })
+      if (idempotencyKey !== undefined) {
+        const saved = secret ? seal(sealingKey, sealContext, text) : text
+        await saveIdempotentAnswer(tx, caller.workspaceId, idempotencyKey, { status, body: saved })
+      }
       return { status, text, replayed: false }
     }
     const answer = await pool.transaction(work).catch((error: unknown) => {
