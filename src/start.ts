@@ -14,11 +14,10 @@ import {
   createVersions,
   ledgerSettings,
 } from './entitlements/index.ts'
-import { checkLogMeta, createIntakeGuard, createLog, openEventReads, startExports, type LaneStats } from './events/index.ts'
+import { checkLogMeta, createIntakeGuard, createLog, type LaneStats } from './events/index.ts'
 import { finishRequestsOf } from './finish-requests.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
-import { eventObject } from './http/workspace/event-object.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { aboveDatabaseStopMsMax, accountWaitsAtOnce } from './kernel/limits.ts'
 import { wireNames } from './kernel/wire-names.ts'
@@ -71,7 +70,6 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
   const ready = readinessOf(pool, config.role)
 
   const lanes = config.role.worker ? started.use(startWorker({ url, secrets }, log)).stats : undefined
-  if (config.role.worker) started.use(startExports({ url, clock, log, show: eventObject }))
   const server = config.role.api
     ? await createServer(await services(started, { config, log, url, pool, secrets, ready, lanes }))
     : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, { pool, lanes }) })
@@ -117,7 +115,6 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const dataDir = config.databaseUrl === undefined ? config.dataDir : null
   const guard = started.use(createIntakeGuard({ pool, log, dataDir }))
   const eventLog = started.use(createLog({ url, tombstoneKey, clock, guard: guard.check }))
-  const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
   return {
     log,
     health: { version, ready },
@@ -150,9 +147,6 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       publicUrl,
       signIn: started.use(openSignIn({ pool, sealingKey, publicUrl, log })),
       standing: createStanding(reads),
-      appendBatch: eventLog.appendBatch,
-      ...eventReads,
-      log,
     },
     extend: docsPages,
   }

@@ -119,8 +119,6 @@ export async function startApi(): Promise<Api> {
   const sealingKey = Buffer.alloc(32, 8)
   const publicUrl = 'https://turnpike.example'
   const signIn = stack.use(openSignIn({ pool, sealingKey, publicUrl, log }))
-  const eventLog = stack.use(createLog({ url, tombstoneKey, clock }))
-  const eventReads = stack.use(openEventReads({ url, clock, secret: tombstoneKey }))
   const catalogues = new Catalogues(pool, directory)
   const consume = createConsume({
     pool: ledgerPool,
@@ -140,9 +138,6 @@ export async function startApi(): Promise<Api> {
       tombstoneKey,
       catalogues,
       standing: createStanding({ pool: ledgerPool, tombstoneKey, clock }),
-      appendBatch: eventLog.appendBatch,
-      ...eventReads,
-      log,
       sealingKey,
       publicUrl,
       signIn,
