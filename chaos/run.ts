@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { must } from '../src/kernel/assert.ts'
 import { removeFolder, temporaryFolder } from '../test/harness/server.ts'
 import { check, type Verdict } from './check.ts'
+import { errorsIn } from './logs.ts'
 import { type Options, readOptions, usage } from './options.ts'
 import { readExpectation, readStored, settled } from './prove.ts'
 import { scheduleOf, told } from './schedule.ts'
@@ -100,6 +101,7 @@ async function trouble({ seed, durationMs }: Options, folder: string, stack: Asy
   if (!(await settled(world, settleMsMax))) faults.push(`not everything was applied within ${settleMsMax / 1000} s`)
   for (const piece of Object.values(world.pieces)) faults.push(...piece.crashes)
 
+  for (const error of errorsIn(join(folder, 'logs'))) say(`logged as an error: ${error}`)
   say('comparing the record with the database')
   const expectation = await readExpectation(loads)
   const verdict = check(expectation, await readStored(world))
@@ -119,7 +121,10 @@ async function runSchedule({ seed, durationMs }: Options, world: World, loads: L
   for (const trouble of scheduleOf(seed, durationMs)) {
     await sleep(Math.max(0, began + trouble.atMs - performance.now()))
     say(told(trouble))
-    under.push(maker.make(trouble))
+    const made = maker.make(trouble)
+    // Heard below, when all are over.
+    made.catch(() => {})
+    under.push(made)
   }
   await sleep(Math.max(0, began + durationMs - performance.now()))
   await Promise.all(under)
