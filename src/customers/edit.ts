@@ -7,6 +7,7 @@ import { draftOf, propertiesOf, touch, writeOf } from './draft.ts'
 import { selectRecord } from './load-store.ts'
 import { applyDirectives } from './properties.ts'
 import { getCustomer } from './read.ts'
+import { mark } from './segments/state-store.ts'
 import type { Customer } from './types.ts'
 import { updateCustomers } from './write-store.ts'
 
@@ -44,6 +45,9 @@ export async function editProperties(
     touch(draft, 0)
   }
   const row = writeOf(draft)
-  if (row) await updateCustomers(tx, scope, [row])
+  if (row) {
+    await updateCustomers(tx, scope, [row])
+    await mark(tx, scope, [customerId], 'event')
+  }
   return warnings
 }

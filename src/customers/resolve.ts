@@ -8,6 +8,7 @@ import { editProperties } from './edit.ts'
 import { foreseeBirths } from './load.ts'
 import { selectNames } from './load-store.ts'
 import { getCustomer } from './read.ts'
+import { mark } from './segments/state-store.ts'
 import type { Customer } from './types.ts'
 import { deleteCustomer, insertAliases, insertCustomers } from './write-store.ts'
 
@@ -70,7 +71,10 @@ async function create(
   const { customerId } = birth
   const alias = { distinctId, customerId, identified: false, firstSeenAt: createdAt, before: null, event: 0 }
   if (!(await inserted(insertCustomers(tx, scope, [row])))) return null
-  if (await inserted(insertAliases(tx, scope, [alias], [pos]))) return customerId
+  if (await inserted(insertAliases(tx, scope, [alias], [pos]))) {
+    await mark(tx, scope, [customerId], 'event')
+    return customerId
+  }
   await deleteCustomer(tx, scope, customerId)
   return null
 }

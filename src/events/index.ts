@@ -1,6 +1,9 @@
 export { createLog, type EventLog } from './append.ts'
 export { cleanJson } from './clean-json.ts'
 export { applyCommand } from './command.ts'
+export { type Filter, type FilterTest, propertyOf, testOfFilters } from './conditions/filter.ts'
+export { type Operator, type Test, testOf } from './conditions/operators.ts'
+export { collector, fieldsOf, parseFilters, parseKey, parseOperator, type Report } from './conditions/parse-filter.ts'
 export { type DeadEvent, listDeadEvents } from './dead-event-store.ts'
 export { appendFacts, type Fact } from './facts.ts'
 export { type Freshness, freshness } from './freshness.ts'
@@ -17,6 +20,7 @@ export { ensurePartitions } from './partitions.ts'
 export { replayDeadEvent } from './replay.ts'
 export { forgetOldEvents } from './retention.ts'
 export { takeBatch } from './take-batch.ts'
+export { parseTimestamp } from './timestamp.ts'
 export type { SliceReport } from './turn.ts'
 export {
   type Consumer,

@@ -114,6 +114,36 @@ export const customerPropertiesBytesMax = 512 * 1024
 export const customerPropertiesKeysMax = 1000
 export const propertyKeyCharsMax = 200
 /** Events of one customer read at once when everything is counted again. */
+/** Conditions of segments, triggers and queries: filters of one step, values of one list, characters of one value. Each is asked for every event. */
+export const conditionFiltersMax = 20
+export const conditionValuesMax = 200
+export const conditionTextCharsMax = 1000
+/** Leaves and levels of one definition, and definitions of one lane: each touched one is asked for every event. */
+export const segmentLeavesMax = 50
+export const segmentDepthMax = 8
+export const segmentsMax = 200
+export const segmentIssuesMax = 20
+/** Counting further back asks for events that are no longer kept. */
+export const segmentWindowDaysMax = 400
+export const segmentCountMax = 1_000_000
+/** Values beyond it do not count into a sum: their sixth decimal is lost anyway. */
+export const segmentSumMax = 1e15
+/** Customers that one step between two slices looks at, and how long nobody looks for steps to take. */
+export const segmentStepCustomers = 256
+export const segmentSweepMs = 500
+/** Failures of one kind in a row after which pending definitions are given up: what serves goes on. */
+export const segmentFailuresMax = 3
+/** Events of one customer read at once when everything is counted again. */
+export const segmentScratchEvents = 5000
+/** A preview stops here and says how many customers it has seen. */
+export const segmentPreviewMsMax = 3000
+export const segmentPreviewSamples = 20
+/** Definitions of lanes that a process keeps compiled. */
+export const segmentSetsKept = 500
+/** Membership changes are kept this long after consumers had them. */
+export const membershipChangeDays = 90
+/** Customers that the nightly audit counts again, in each lane. */
+export const segmentAuditCustomers = 500
 /** Distinct ids of one customer. */
 export const distinctIdsMax = 1000
 /** Times one distinct id may give birth to a customer: once more after each split that took it away. */

@@ -1,0 +1,96 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Pool, Tx } from '../../db/pool.ts'
+import { applyCommand } from '../../events/index.ts'
+import { segmentWindowDaysMax } from '../../kernel/limits.ts'
+import type { Scope } from '../../tenancy/index.ts'
+import { auditedCustomers, saveAudit } from './audit-store.ts'
+import type { CompiledSet } from './compile.ts'
+import { prune } from './leaf.ts'
+import { countAgain, processVisits } from './process.ts'
+import { setOf } from './set-store.ts'
+import { type CustomerState, emptyState, parseState } from './state.ts'
+import { type StoredCustomer, selectHeader, selectStates } from './state-store.ts'
+import { lockLane } from './steps-store.ts'
+import { close, open, type Visit } from './visit.ts'
+
+export interface AuditResult {
+  checked: number
+  /** Customers whose counts or memberships were not what their events and properties say. */
+  wrong: string[]
+}
+
+/**
+ * Counts up to `customers` random customers of a lane again and compares with what was kept; what is wrong is put right in
+ * the same transaction. Null where no segment is.
+ */
+export function auditSegments(
+  pool: Pool,
+  scope: Scope,
+  { now, customers }: { now: number; customers: number },
+): Promise<AuditResult | null> {
+  return pool.transaction(async (tx) => {
+    await lockLane(tx, scope)
+    const header = await selectHeader(tx, scope, null)
+    if (!header) return null
+    const set = await setOf(tx, scope, header.revision)
+    const customerIds = await auditedCustomers(tx, scope, { customers, since: reachesBack(set) ? now - keptMs : null })
+    const wrong = await findWrong(tx, scope, set, customerIds, now)
+    if (wrong.length > 0) {
+      const position = () => applyCommand(tx, scope, 'repair_segments', { customers: wrong.length })
+      await processVisits(tx, scope, set, wrong.map(recountOf), { now, walkedTo: header.walkedTo, position })
+    }
+    await saveAudit(tx, scope, { checked: customerIds.length, repaired: wrong.length })
+    return { checked: customerIds.length, wrong }
+  })
+}
+
+const keptMs = segmentWindowDaysMax * 86_400_000
+
+/** Whether a definition counts without a window: then customers older than the kept events cannot be counted again. */
+function reachesBack(set: CompiledSet): boolean {
+  return set.versions.some(({ leaves }) =>
+    leaves.some(({ leaf }) => 'event' in leaf && !('windowMs' in leaf && leaf.windowMs !== null)),
+  )
+}
+
+async function findWrong(
+  tx: Tx,
+  scope: Scope,
+  set: CompiledSet,
+  customerIds: string[],
+  now: number,
+): Promise<string[]> {
+  const stored = await selectStates(tx, scope, new Map(customerIds.map((id) => [id, true])), { newWhole: true })
+  const opened = [...stored].map(([id, customer]) => {
+    const at = { now: Math.max(now, stateOf(customer).now), walkedTo: null }
+    return open(set, recountOf(id), { text: null, properties: customer.properties }, at)
+  })
+  await countAgain(tx, scope, set, opened)
+  return opened.flatMap((one) => {
+    const { customerId } = one.visit
+    const customer = stored.get(customerId)
+    const { state } = close(set, one).opened
+    return customer && isDeepStrictEqual(keptOf(set, stateOf(customer), state.now), keptOf(set, state, state.now))
+      ? []
+      : [customerId]
+  })
+}
+
+function stateOf({ text }: StoredCustomer): CustomerState {
+  return text === null ? emptyState() : parseState(text)
+}
+
+/** What serves, without what time has made meaningless. */
+function keptOf(set: CompiledSet, { leaves, members, access }: CustomerState, now: number) {
+  const serving = set.versions.filter(({ pending }) => !pending)
+  const placed = serving.flatMap((version) => version.leaves)
+  return {
+    leaves: placed.map(({ id, leaf }) => prune(leaf, leaves.get(id), now)),
+    members: serving.map(({ id }) => members.has(id)),
+    access: [...set.features.keys()].map((feature) => access.get(feature)),
+  }
+}
+
+function recountOf(customerId: string): Visit {
+  return { customerId, events: [], keys: new Set(), whole: true, recount: true, cause: 'backfill', pos: null }
+}

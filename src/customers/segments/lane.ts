@@ -1,0 +1,73 @@
+import type { Tx } from '../../db/pool.ts'
+import type { Consumer, LaneEvent } from '../../events/index.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Scope } from '../../tenancy/index.ts'
+import { directivesOf } from '../directives.ts'
+import { accessEvent } from './access.ts'
+import type { CompiledSet } from './compile.ts'
+import { processVisits, type Transition } from './process.ts'
+import { setOf } from './set-store.ts'
+import { type Header, selectHeader } from './state-store.ts'
+import type { Cause, Visit } from './visit.ts'
+
+/** Told of a slice together with the memberships that it changed; of a step between slices with the changes alone. */
+export type MembershipConsumer = (tx: Tx, scope: Scope, slice: LaneEvent[], transitions: Transition[]) => Promise<void>
+
+/** Keeps memberships inside the lane's transaction, after properties, and hands slices and changes on. */
+export function createSegmentConsumer(clock: Clock, consumers: readonly MembershipConsumer[]): Consumer {
+  return async (tx, scope, slice) => {
+    const header = await selectHeader(tx, scope, null)
+    const transitions = header ? await look(tx, scope, header, slice, clock.now()) : []
+    for (const consumer of consumers) await consumer(tx, scope, slice, transitions)
+  }
+}
+
+async function look(tx: Tx, scope: Scope, header: Header, slice: LaneEvent[], now: number): Promise<Transition[]> {
+  const set = await setOf(tx, scope, header.revision)
+  const visits = [...visitsOf(set, slice).values(), ...header.marked.map(visitOfMark)]
+  if (visits.length === 0) return []
+  const last = slice.at(-1)?.pos ?? 0n
+  return processVisits(tx, scope, set, visits, { now, walkedTo: header.walkedTo, position: async () => last })
+}
+
+/** Customers that an event of the slice may have moved, each once. */
+export function visitsOf(set: CompiledSet, slice: readonly LaneEvent[]): Map<string, Visit> {
+  const visits = new Map<string, Visit>()
+  for (const event of slice) {
+    const counts = set.byEvent.has(event.name) || (event.name === accessEvent && set.features.size > 0)
+    const keys = set.byProperty.size > 0 ? touchedKeys(set, event) : []
+    if (!counts && keys.length === 0 && !set.holdsOnNothing) continue
+    const visit = visitTo(visits, event)
+    visit.pos = event.pos
+    if (event.live) visit.cause = 'event'
+    for (const key of keys) visit.keys.add(key)
+    if (!counts) continue
+    const { name, at, receivedAt, payload, trust, recognised } = event
+    const fact = trust === 'server' && recognised
+    visit.events.push({ name, at: Math.min(at, receivedAt), properties: payload.properties, fact })
+  }
+  return visits
+}
+
+function visitTo(visits: Map<string, Visit>, { customerId, live, pos }: LaneEvent): Visit {
+  const there = visits.get(customerId)
+  if (there) return there
+  const cause = live ? 'event' : 'historical'
+  const visit: Visit = { customerId, events: [], keys: new Set(), whole: false, recount: false, cause, pos }
+  visits.set(customerId, visit)
+  return visit
+}
+
+function touchedKeys(set: CompiledSet, { payload }: LaneEvent): string[] {
+  const directives = directivesOf(payload, [])
+  if (!directives) return []
+  const { setOnce, set: replaced, increment, unset } = directives
+  return [...setOnce.keys(), ...replaced.keys(), ...increment.keys(), ...unset].filter((key) => set.byProperty.has(key))
+}
+
+/** A customer that something other than an event moved. `recount`: its events are counted again. */
+export function visitOfMark({ customerId, cause }: { customerId: string; cause: string }): Visit {
+  const recount = cause === 'recount'
+  const told: Cause = cause === 'merge' || recount ? 'merge' : cause === 'event' ? 'event' : 'timer'
+  return { customerId, events: [], keys: new Set(), whole: true, recount, cause: told, pos: null }
+}

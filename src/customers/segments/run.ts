@@ -1,0 +1,117 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { isRetryable, Pool } from '../../db/pool.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { segmentFailuresMax, segmentSweepMs } from '../../kernel/limits.ts'
+import type { Scope } from '../../tenancy/index.ts'
+import type { MembershipConsumer } from './lane.ts'
+import { segmentChannel } from './state-store.ts'
+import { takeStep } from './steps.ts'
+import { giveUpPending, lanesWithSteps, lockLane } from './steps-store.ts'
+
+export interface SegmentsOptions {
+  url: string
+  consumers: readonly MembershipConsumer[]
+  clock: Clock
+  log: { warn: (fields: object, message: string) => void; error: (fields: object, message: string) => void }
+  /** Ends it after the step under way. */
+  signal: AbortSignal
+}
+
+/** As the lane's connections: every statement is a probe of an index, also on tables that nobody has analysed yet. */
+const settings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off', lock_timeout: '2s' }
+
+/** Takes the steps of all lanes until `signal`: timers, backfills, and whom a new definition concerns. Any number may run. */
+export async function runSegments({ url, consumers, clock, log, signal }: SegmentsOptions): Promise<void> {
+  await using pool = new Pool(url, { name: 'segments', max: 1, settings })
+  await using bell = createBell(url)
+  const failures = new Map<number, number>()
+  while (!signal.aborted) {
+    try {
+      await bell.open()
+      await takeAll()
+    } catch (error) {
+      log.warn({ err: error }, 'segments cannot be looked at for the moment')
+    }
+    await bell.rung(signal)
+  }
+
+  async function takeAll(): Promise<void> {
+    for (const scope of await lanesWithSteps(pool, clock.now(), null)) {
+      for (let more = true; more && !signal.aborted; ) more = await takeOne(scope)
+    }
+  }
+
+  /** False: nothing is left, or it is better tried later. */
+  async function takeOne(scope: Scope): Promise<boolean> {
+    const startedAt = performance.now()
+    try {
+      const kind = await takeStep({ pool, consumers }, scope, clock.now())
+      failures.delete(scope.scopeId)
+      if (kind === null) return false
+    } catch (error) {
+      await fail(scope, error)
+      return false
+    }
+    // Slices of events take turns with steps.
+    await sleep(performance.now() - startedAt)
+    return true
+  }
+
+  async function fail({ scopeId, ...scope }: Scope, error: unknown): Promise<void> {
+    if (isRetryable(error)) return log.warn({ err: error, scopeId }, 'a step of segments is tried again')
+    log.error({ err: error, scopeId }, 'a step of segments failed')
+    const times = (failures.get(scopeId) ?? 0) + 1
+    failures.set(scopeId, times)
+    if (times < segmentFailuresMax) return
+    failures.delete(scopeId)
+    await pool.transaction(async (tx) => {
+      await lockLane(tx, { scopeId, ...scope })
+      await giveUpPending(tx, { scopeId, ...scope })
+    })
+  }
+}
+
+/** Rings when somebody marked a customer or changed a definition, and every half second, since a ring may be lost. */
+function createBell(url: string) {
+  let client: pg.Client | null = null
+  let ring = () => {}
+  let rang = false
+  return {
+    async open() {
+      if (client !== null) return
+      const opening = new pg.Client({
+        connectionString: url,
+        application_name: 'turnpike segments',
+        connectionTimeoutMillis: 2000,
+      })
+      const lost = () => {
+        if (client === opening) client = null
+      }
+      opening.on('error', lost)
+      opening.on('end', lost)
+      opening.on('notification', () => {
+        rang = true
+        ring()
+      })
+      client = opening
+      try {
+        await opening.connect()
+        await opening.query(`listen ${segmentChannel}`)
+      } catch (error) {
+        lost()
+        void opening.end().catch(() => {})
+        throw error
+      }
+    },
+    async rung(signal: AbortSignal): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      ring = resolve
+      if (!rang) await Promise.race([promise, sleep(segmentSweepMs, undefined, { signal }).catch(() => {})])
+      rang = false
+    },
+    async [Symbol.asyncDispose]() {
+      await client?.end()
+    },
+  }
+}
