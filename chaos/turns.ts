@@ -48,10 +48,11 @@ export function* turnsOf(options: ClientOptions): Generator<Turn> {
   const spend = spends(options, random)
   const purse = purses(options, random)
   const departure = departures(options, random)
+  // These wait until a customer is there; the others go on while the lane is behind.
+  const waiting = client % 2 === 1 ? [departure, departure, purse, purse, grants(options, random)] : []
   const kinds = [
-    ...[event, event, batches(options, random), twins(options, random), imports(options, random)],
-    ...[story, story, story, departure, departure, looks(random)],
-    ...[spend, spend, twinSpends(options), meters(options, random), grants(options, random), purse, purse],
+    ...[event, event, batches(options, random), twins(options, random), imports(options, random), looks(random)],
+    ...[story, story, story, spend, spend, twinSpends(options), meters(options, random), ...waiting],
   ]
   for (let n = 0; ; n++) {
     if (flood) yield { kind: 'batch', items: fresh(options, `flood ${n}`, floodItems), historical: false }
