@@ -101,6 +101,31 @@ describe('POST /feature/consume with a purchase', () => {
     }
   })
 
+  test('the deleted customer, the saved operation and the Feature are looked at before', async () => {
+    await project.customer('gone')
+    await project.tombstone('gone')
+    const purchase = appStore
+    assertRefused(
+      await app.post('/feature/consume', { ...good(), customerId: 'gone', featureId: 'none', purchase }),
+      410,
+      'customer_deleted',
+    )
+    const saved = good()
+    await app.post('/feature/consume', saved)
+    assertRefused(
+      await app.post('/feature/consume', { ...saved, featureId: 'none', purchase }),
+      409,
+      'operation_conflict',
+    )
+    assertRefused(
+      await app.post('/feature/consume', { ...good(), featureId: 'none', purchase }),
+      404,
+      'feature_not_found',
+    )
+    const unknown = { ...good(), customerId: 'never seen', purchase }
+    assertRefused(await app.post('/feature/consume', unknown), 503, 'billing_unavailable')
+  })
+
   test('400: together with set_usage', async () => {
     for (const purchase of [appStore, playStore]) {
       const answer = await app.post('/feature/consume', { ...good(), mode: 'set_usage', purchase })

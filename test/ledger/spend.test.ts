@@ -331,3 +331,34 @@ test('a full queue is 503 before any work, for the one customer or for all, and 
   assert.ok(full.length >= 500 && full.every(({ reason }) => isUnavailable(reason)), `${full.length} were refused`)
   assert.equal((await spender.consume({ scope, distinctId: 'u', quantity: 1 })).code, 'consumed')
 })
+
+test('while one account is saturated the commands of another one are answered as ever', async () => {
+  const scope = await ledger.scope()
+  const exports = await ledger.feature(scope)
+  for (const id of ['hot', 'calm']) await ledger.grant(scope, await ledger.customer(scope, id), exports, 1_000_000)
+  await one.consume(spendOf(scope, 'hot', 1))
+  let over = false
+  // As many as may wait for one account, all the time, and some more that are refused.
+  const storm = Array.from({ length: 1050 }, async () => {
+    while (!over) {
+      await one.consume(spendOf(scope, 'hot', 1)).catch((error: unknown) => {
+        assert.ok(isUnavailable(error))
+        return sleep(20)
+      })
+    }
+  })
+  const answerMs: number[] = []
+  for (let n = 0; n < 200; n++) {
+    const began = performance.now()
+    assert.equal((await one.consume(spendOf(scope, 'calm', 1))).code, 'consumed')
+    answerMs.push(performance.now() - began)
+  }
+  over = true
+  await Promise.all(storm)
+  const p99 = answerMs.toSorted((a, b) => a - b)[197] ?? 0
+  // Half of what a command may wait: a queue behind the other account would take it all.
+  assert.ok(p99 < 1000, `99 % were answered within ${p99} ms`)
+  const { drawn, used } = await totals(pool, scope)
+  assert.equal(drawn, used)
+  assert.deepEqual(await findings(pool, scope), [])
+})

@@ -13,6 +13,8 @@ export interface ConsumeCommand {
   quantity: bigint
   mode: UsageMode
   entityId: string | null
+  /** Store evidence came with it. It can't be verified yet, so nothing is decided. */
+  withPurchase?: boolean
 }
 
 export interface ConsumeAnswer extends UsageDecision {

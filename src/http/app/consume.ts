@@ -94,7 +94,7 @@ export function featureConsume(
     },
     handler: async (request, reply) => {
       const { body } = request
-      if (body.purchase) refusePurchase(body.mode)
+      if (body.purchase && body.mode === 'set_usage') throw purchaseWithTotal()
       const decision = await consume({
         scope: must(request.app, 'the route is authenticated'),
         distinctId: body.customerId,
@@ -103,6 +103,7 @@ export function featureConsume(
         quantity: BigInt(body.quantity),
         mode: body.mode ?? 'consume',
         entityId: body.entityId ?? null,
+        withPurchase: body.purchase !== undefined,
       })
       return reply.send({
         operationId: body.operationId,
@@ -123,13 +124,9 @@ export function featureConsume(
   })
 }
 
-/** Store evidence can't be verified before purchases are built: nothing is decided, the client keeps it and retries. */
-function refusePurchase(mode: string | undefined): never {
-  if (mode === 'set_usage') {
-    throw refuse('invalid_request', {
-      message: 'purchase cannot be combined with set_usage',
-      issues: [{ path: 'purchase', message: 'cannot be combined with set_usage' }],
-    })
-  }
-  throw refuse('billing_unavailable', { message: 'Purchases are not available yet.', retryAfterS: 60 })
+function purchaseWithTotal() {
+  return refuse('invalid_request', {
+    message: 'purchase cannot be combined with set_usage',
+    issues: [{ path: 'purchase', message: 'cannot be combined with set_usage' }],
+  })
 }
