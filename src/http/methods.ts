@@ -1,31 +1,29 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods, RouteOptions } from 'fastify'
-import { refuse } from '../kernel/errors.ts'
-import { sendRefusal, styleOf } from './errors.ts'
-
-const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
+import type { FastifyInstance, RouteOptions } from 'fastify'
 
 /**
- * Notes every route added from here on. The returned function, called when all are there, answers the other methods of
- * each path with 405 and `Allow`.
+ * Notes every route added from here on. The returned function gives the methods that a path without a route for the
+ * request's own method has, for 405 and `Allow`; undefined where there is nothing at the path.
  */
-export function refuseOtherMethods(server: FastifyInstance): () => void {
+export function noteMethods(server: FastifyInstance): (url: string) => string | undefined {
   const known = new Map<string, Set<string>>()
   server.addHook('onRoute', (route: RouteOptions) => {
     const allowed = known.get(route.url) ?? new Set()
     for (const method of [route.method].flat()) allowed.add(method)
     known.set(route.url, allowed)
   })
-  return () => {
-    for (const [url, allowed] of [...known]) {
-      const missing = methods.filter((method) => !allowed.has(method))
-      if (url.includes('*') || missing.length === 0) continue
-      const allow = [...allowed].filter((method) => method !== 'OPTIONS').join(', ')
-      const answer = (request: FastifyRequest, reply: FastifyReply) => {
-        reply.header('allow', allow)
-        sendRefusal(styleOf(request), refuse('method_not_allowed'), request, reply)
-      }
-      // Before a body is read: whatever it is, this is the answer.
-      server.route({ method: missing, url, schema: { hide: true }, onRequest: answer, handler: answer })
-    }
+  return (url) => {
+    const parts = partsOf(url)
+    const found = [...known].filter(([pattern]) => isAt(partsOf(pattern), parts)).flatMap(([, methods]) => [...methods])
+    return found.length === 0 ? undefined : [...new Set(found)].filter((method) => method !== 'OPTIONS').join(', ')
   }
+}
+
+function partsOf(url: string): string[] {
+  return (url.split('?')[0] ?? '').split('/')
+}
+
+/** A part of a pattern that begins with a colon stands for any part that is not empty. */
+function isAt(pattern: string[], parts: string[]): boolean {
+  if (pattern.length !== parts.length) return false
+  return pattern.every((part, i) => (part.startsWith(':') ? parts[i] !== '' : part === parts[i]))
 }

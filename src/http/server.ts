@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import Fastify, {
   type FastifyBaseLogger,
@@ -15,8 +16,9 @@ import { metrics as addMetrics, type MetricsOptions } from './app/metrics.ts'
 import { addJsonBodyParser } from './body.ts'
 import { allowBrowsers } from './cors.ts'
 import { errorHandler, sendRefusal, styleOf, toRefusal } from './errors.ts'
-import { refuseOtherMethods } from './methods.ts'
+import { noteMethods } from './methods.ts'
 import { requestId } from './request-id.ts'
+import { workspaceHeaders } from './security.ts'
 import { validatorCompiler } from './validator.ts'
 import { type WorkspaceApiServices, workspaceApi } from './workspace/index.ts'
 
@@ -44,12 +46,15 @@ export async function createServer({
 }: ServerOptions): Promise<FastifyInstance> {
   const server = bareServer(log)
   addJsonBodyParser(server)
-  const fillOtherMethods = refuseOtherMethods(server)
   addMetrics(server, metrics)
   await server.register(async (scope) => {
     await describe?.(scope, 'app')
-    const { appIdHeader, appEnvironmentHeader } = app.names
-    allowBrowsers(scope, ['ETag', appIdHeader, appEnvironmentHeader, 'X-Request-Id', 'Retry-After'])
+    const { appIdHeader, appEnvironmentHeader, environmentHeader } = app.names
+    allowBrowsers(scope, {
+      exposedHeaders: ['ETag', appIdHeader, appEnvironmentHeader, 'X-Request-Id', 'Retry-After'],
+      // What a request may name its app and environment by: see authenticateApp.
+      requestHeaders: [appIdHeader, appEnvironmentHeader, environmentHeader],
+    })
     addHealth(scope, health)
     await scope.register(async (keyed) => appApi(keyed, app))
   })
@@ -61,7 +66,6 @@ export async function createServer({
     { prefix: '/v1' },
   )
   extend(server)
-  fillOtherMethods()
   return server
 }
 
@@ -72,10 +76,8 @@ export function createHealthServer({
   metrics,
 }: Pick<ServerOptions, 'log' | 'health' | 'metrics'>): FastifyInstance {
   const server = bareServer(log)
-  const fillOtherMethods = refuseOtherMethods(server)
   addMetrics(server, metrics)
   addHealth(server, health)
-  fillOtherMethods()
   return server
 }
 
@@ -89,27 +91,43 @@ function bareServer(log: Logger): FastifyInstance {
     routerOptions: { maxParamLength: 2048 },
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    http: { connectionsCheckingInterval: 5000 },
+    // A missing Host is refused below, in our words.
+    http: { connectionsCheckingInterval: 5000, requireHostHeader: false },
     clientErrorHandler: refuseMalformed,
     // A path that can't be decoded or is too long: no route, and so no hook, has seen it.
     frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id)
+      addCommonHeaders(request, reply)
       sendRefusal(styleOf(request), toRefusal(error), request, reply)
     },
   })
   server.setValidatorCompiler(validatorCompiler())
   server.setSerializerCompiler(() => JSON.stringify)
   server.setErrorHandler(errorHandler('app'))
+  const methodsAt = noteMethods(server)
   const answerNotFound = (request: FastifyRequest, reply: FastifyReply) => {
-    sendRefusal(styleOf(request), refuse('not_found', { message: 'There is nothing at this path.' }), request, reply)
+    const allowed = methodsAt(request.url)
+    if (allowed !== undefined) reply.header('allow', allowed)
+    const refusal =
+      allowed === undefined
+        ? refuse('not_found', { message: 'There is nothing at this path.' })
+        : refuse('method_not_allowed')
+    sendRefusal(styleOf(request), refusal, request, reply)
   }
   server.setNotFoundHandler(answerNotFound)
   server.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id)
+    addCommonHeaders(request, reply)
     // Before a body is read: whatever it is, this is the answer.
-    if (request.is404) answerNotFound(request, reply)
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      sendRefusal(
+        styleOf(request),
+        refuse('invalid_request', { message: 'The header Host is missing.' }),
+        request,
+        reply,
+      )
+    } else if (request.is404) answerNotFound(request, reply)
     else done()
   })
+  server.server.on('checkExpectation', refuseExpectation)
   return server
 }
 
@@ -127,4 +145,23 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
+}
+
+function addCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id)
+  if (styleOf(request) === 'workspace') reply.headers(workspaceHeaders)
+}
+
+/** `Expect` with anything but `100-continue`, which Node answers by itself. */
+function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
+  const common = { code: 'invalid_request', message: 'The expectation of the header Expect cannot be met.' }
+  const id = requestId(request)
+  const isWorkspace = request.url?.startsWith('/v1/') === true
+  const body = isWorkspace ? { error: { ...common, request_id: id } } : { ...common, request_id: id }
+  response.writeHead(417, {
+    'content-type': 'application/json; charset=utf-8',
+    'x-request-id': id,
+    connection: 'close',
+  })
+  response.end(JSON.stringify(body))
 }
