@@ -24,7 +24,7 @@ import { wireNames } from './kernel/wire-names.ts'
 import { findPort, listen, withPort } from './listen.ts'
 import { startMail } from './mail.ts'
 import { startMaintenance } from './maintenance.ts'
-import { readMasterKey } from './master-key.ts'
+import { readMasterKey, settleRotation } from './master-key.ts'
 import { metricsOf } from './metrics.ts'
 import { readinessOf } from './readiness.ts'
 import { type FirstRun, setUp } from './setup.ts'
@@ -34,6 +34,7 @@ import {
   Marks,
   openInstance,
   openSignIn,
+  opensDatabase,
   sealingKeyOf,
 } from './tenancy/index.ts'
 import { version } from './version.ts'
@@ -60,6 +61,7 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
   await checkServer(pool)
   const applied = await migrate(pool)
   if (applied.length > 0) log.info(`applied ${applied.length} migrations`)
+  await settleRotation(config, (key) => pool.transaction((tx) => opensDatabase(tx, key)))
   const masterKey = await readMasterKey(config)
   const secrets = await pool.transaction((tx) => openInstance(tx, masterKey))
   await checkLogMeta(pool)

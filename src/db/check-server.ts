@@ -1,3 +1,4 @@
+import { must } from '../kernel/assert.ts'
 import { StartError } from '../kernel/start-error.ts'
 import type { Sql } from './pool.ts'
 
@@ -11,9 +12,33 @@ interface Server {
 
 /** Refuses a server that is too old, or that would acknowledge what it could lose. Throws StartError, one line each. */
 export async function checkServer(sql: Sql): Promise<void> {
-  const server = await ask(sql)
-  const objection = server && objectionTo(server)
+  const objection = await serverObjection(sql)
   if (objection) throw new StartError(`DATABASE_URL: ${objection}`)
+}
+
+/** What speaks against the server, if anything. Throws StartError when it does not answer. */
+export async function serverObjection(sql: Sql): Promise<string | undefined> {
+  const server = await ask(sql)
+  return server && objectionTo(server)
+}
+
+export interface ServerFacts {
+  version: string
+  /** By its clock, when it answered. */
+  now: Date
+  connections: number
+  connectionsMax: number
+}
+
+export async function serverFacts(sql: Sql): Promise<ServerFacts> {
+  const [row] = await sql.query<{ version: string; now: Date; connections: number; connections_max: number }>(
+    `select current_setting('server_version') as version,
+       clock_timestamp() as now,
+       (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as connections,
+       current_setting('max_connections')::int as connections_max`,
+  )
+  const { version, now, connections, connections_max } = must(row, 'a row without a table is always there')
+  return { version, now, connections, connectionsMax: connections_max }
 }
 
 async function ask(sql: Sql): Promise<Server | undefined> {

@@ -7,19 +7,24 @@ const folder = new URL('./migrations/', import.meta.url)
 /** Any fixed number: one migrator at a time per database. */
 const lockKey = 7_210_001
 
-interface Migration {
+/** A migration by what tells it from another one. */
+export interface AppliedMigration {
   number: number
   name: string
-  sql: string
   sha256: string
 }
 
+interface Migration extends AppliedMigration {
+  sql: string
+}
+
 /**
- * Brings the database to the newest schema, whole or not at all. Safe to run from several processes at once; gives the names
- * it applied. Throws StartError.
+ * Brings the database to the newest schema, or only `through` the migration of that number, whole or not at all. Safe to run
+ * from several processes at once; gives the names it applied. Throws StartError.
  */
-export async function migrate(pool: Pool): Promise<string[]> {
-  const wanted = await readMigrations()
+export async function migrate(pool: Pool, { through = Number.POSITIVE_INFINITY } = {}): Promise<string[]> {
+  const known = await readMigrations()
+  const wanted = known.filter(({ number }) => number <= through)
   return pool.transaction(async (tx) => {
     // Waiting for another migrator, and what is to be done, take as long as they take.
     await tx.query('set local statement_timeout = 0')
@@ -43,7 +48,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
       ])
       applied.push(migration.name)
     }
-    const newest = wanted.at(-1)?.number ?? 0
+    const newest = known.at(-1)?.number ?? 0
     const ahead = done.find((row) => row.number > newest)
     if (ahead)
       throw new StartError(`the database is at migration ${ahead.number}, newer than this version knows (${newest})`)
@@ -58,6 +63,16 @@ export async function pendingMigrations(sql: Sql): Promise<string[]> {
   return (await readMigrations())
     .filter((migration) => !numbers.has(migration.number))
     .map((migration) => migration.name)
+}
+
+/** What the database has. */
+export function appliedMigrations(sql: Sql): Promise<AppliedMigration[]> {
+  return sql.query<AppliedMigration>('select number, name, sha256 from schema_migration order by number')
+}
+
+/** What this version brings. */
+export async function knownMigrations(): Promise<AppliedMigration[]> {
+  return (await readMigrations()).map(({ number, name, sha256 }) => ({ number, name, sha256 }))
 }
 
 async function readMigrations(): Promise<Migration[]> {

@@ -1,4 +1,4 @@
-import type { Pool } from '../db/pool.ts'
+import type { Pool, Tx } from '../db/pool.ts'
 import { isOtherCluster, lockLogMeta, noteTransactionId, raiseGeneration } from './log-meta-store.ts'
 
 /**
@@ -13,4 +13,9 @@ export async function checkLogMeta(pool: Pool): Promise<number> {
     await noteTransactionId(tx, meta)
     return meta.gen
   })
+}
+
+/** Call in the transaction that restores a backup, whatever ids its log carries: they end before those of the new cluster begin. */
+export async function beginGeneration(tx: Tx): Promise<number> {
+  return raiseGeneration(tx, await lockLogMeta(tx))
 }

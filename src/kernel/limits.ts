@@ -238,3 +238,17 @@ export const profileTagsMax = 50_000
 export const queriesAtOnceMax = 5
 export const queriesPerMinuteMax = 240
 export const listConnections = 4
+
+/** Rows of a backup go to the compressor in pieces of this size, and a line that describes tables is never longer than the other. */
+export const backupPieceBytes = 64 * 1024
+export const backupLineBytesMax = 16 * MiB
+/** Free space below which `doctor` warns: the database stops when it can't write. */
+export const freeDiskBytesMin = 1024 * MiB
+/** How far the clocks of the service and the database may differ before `doctor` says so. Expiry and resets follow the database's. */
+export const clockSkewMsMax = 2000
+/** How long `doctor` waits for a mail server to greet. */
+export const mailGreetingMsMax = 5000
+/** Users, keys or workspaces that a command lists. */
+export const commandRowsMax = 1000
+/** Features, and Products, of one exported catalogue: it is read and written at once. */
+export const catalogueObjectsMax = 5000

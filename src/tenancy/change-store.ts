@@ -23,8 +23,16 @@ export async function claimIdempotencyKey(
      returning 1`,
     [workspaceId, key, fingerprint],
   )
-  if (claimed.length > 0) return undefined
-  const [saved] = await tx.query<SavedAnswer>(
+  return claimed.length > 0 ? undefined : findIdempotentAnswer(tx, workspaceId, key)
+}
+
+/** What was answered under the key, if it is known. */
+export async function findIdempotentAnswer(
+  sql: Sql,
+  workspaceId: string,
+  key: string,
+): Promise<SavedAnswer | undefined> {
+  const [saved] = await sql.query<SavedAnswer>(
     `select fingerprint, status, body
      from idempotency
      where workspace_id = $1
@@ -53,9 +61,25 @@ export async function forgetIdempotentAnswers(sql: Sql): Promise<void> {
   await sql.query(`delete from idempotency where created_at < now() - interval '48 hours'`)
 }
 
+/** Gives every saved answer that has one of the texts in it another one. */
+export async function eraseAnswers(
+  tx: Tx,
+  workspaceId: string,
+  texts: readonly string[],
+  { status, body }: Omit<SavedAnswer, 'fingerprint'>,
+): Promise<void> {
+  await tx.query(
+    `update idempotency
+     set status = $3, body = $4
+     where workspace_id = $1
+       and exists (select from unnest($2::text[]) as q(text) where position(q.text in body) > 0)`,
+    [workspaceId, texts, status, body],
+  )
+}
+
 export interface AuditEntry {
   workspaceId: string
-  actor: { type: 'secret_key' | 'user'; id: string }
+  actor: { type: 'secret_key' | 'user' | 'operator'; id: string }
   /** Such as `create`, `update`, `archive`. */
   action: string
   object: string

@@ -15,7 +15,14 @@ export {
   saveIdempotentAnswer,
 } from './change-store.ts'
 export { Directory } from './directory.ts'
-export { type InstanceSecrets, openInstance, sealingKeyOf } from './instance.ts'
+export {
+  type InstanceSecrets,
+  openInstance,
+  opensDatabase,
+  opensInstance,
+  resealInstance,
+  sealingKeyOf,
+} from './instance.ts'
 export { acceptInvitation, invite, listInvitations, revokeInvitation } from './invitations.ts'
 export { looksLikePublishableKey, looksLikeSecretKey, mintPublishableKey, mintSecretKey } from './keys.ts'
 export { type Delivery, type Mail, queueMail, sendDueMails } from './mail.ts'
@@ -23,6 +30,20 @@ export { invitationMail } from './mail-texts.ts'
 export { Marks } from './marks.ts'
 export { hasRole } from './member-rules.ts'
 export { changeRole, listMembers, removeMember } from './members.ts'
+export { findProjectScope, note } from './operator.ts'
+export {
+  addSecretKey,
+  addUser,
+  operatorKeys,
+  operatorUsers,
+  operatorWorkspaces,
+  setAccess,
+  setPassword,
+  signOut,
+  verifyUser,
+  withdrawSecretKey,
+} from './operator-accounts.ts'
+export { selectKeyFigures } from './operator-store.ts'
 export { createFirstWorkspace } from './owner.ts'
 export { createProject, deleteProject, getProject, listProjects, updateProject } from './projects.ts'
 export {
@@ -33,7 +54,7 @@ export {
 export { createSecretKey, listSecretKeys, revokeSecretKey } from './secret-keys.ts'
 export { endSession, findSession, forgetExpired } from './sessions.ts'
 export { openSignIn, type SignIn } from './sign-in.ts'
-export { touchCatalogue, touchTenancy } from './store.ts'
+export { hasWorkspaces, readSealedSecrets, touchCatalogue, touchTenancy } from './store.ts'
 export type {
   App,
   AppScope,

@@ -114,3 +114,20 @@ export async function readSealedSecrets(tx: Sql): Promise<string | undefined> {
   const [row] = await tx.query<{ sealed_secrets: string }>(`select sealed_secrets from instance where id = 1`)
   return row?.sealed_secrets
 }
+
+/** Held until the transaction ends. */
+export async function lockSealedSecrets(tx: Tx): Promise<string | undefined> {
+  const [row] = await tx.query<{ sealed_secrets: string }>(
+    `select sealed_secrets from instance where id = 1 for update`,
+  )
+  return row?.sealed_secrets
+}
+
+export async function updateSealedSecrets(tx: Tx, sealedSecrets: string): Promise<void> {
+  await tx.query(`update instance set sealed_secrets = $1 where id = 1`, [sealedSecrets])
+}
+
+/** Whether the first run has been. */
+export async function hasWorkspaces(sql: Sql): Promise<boolean> {
+  return (await sql.query(`select 1 from workspace limit 1`)).length > 0
+}

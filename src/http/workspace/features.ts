@@ -21,7 +21,7 @@ import { idsOf, listAnswer, listOf, listQuery, pageOf } from './list.ts'
 import { byIdOrKey, environment, inProject, key, name, projectId } from './parts.ts'
 import type { Answer, Change } from './route.ts'
 
-const featureType = oneOf('boolean', 'metered', 'creditSystem')
+export const featureType = oneOf('boolean', 'metered', 'creditSystem')
 const platform = oneOf('ios', 'android', 'web')
 
 const FeatureObject = Type.Object(
@@ -47,10 +47,10 @@ const FeatureObject = Type.Object(
   { title: 'Feature' },
 )
 
-const platforms = Type.Optional(
+export const platforms = Type.Optional(
   nullable(Type.Array(platform, { minItems: 1, uniqueItems: true, description: 'Null: all.' })),
 )
-const creditCosts = Type.Optional(
+export const creditCosts = Type.Optional(
   Type.Array(
     closed({
       feature: key,
@@ -81,7 +81,7 @@ export function features({ get, post, patch }: Endpoints, pool: Pool): void {
       const scope = look.scope(query.project_id)
       const found = await listFeatures(pool, scope, page)
       return listAnswer(found, page, {
-        show: (feature) => show(feature, scope),
+        show: (feature) => showFeature(feature, scope),
         positionOf: ({ publicId }) => publicId,
       })
     },
@@ -117,9 +117,9 @@ export function features({ get, post, patch }: Endpoints, pool: Pool): void {
         creditCosts: body.credit_costs,
         published: body.published ?? true,
       })
-      await change.audit('create', 'feature', feature.publicId, { after: show(feature, scope) })
+      await change.audit('create', 'feature', feature.publicId, { after: showFeature(feature, scope) })
       await change.catalogueChanged(scope)
-      return { status: 201, body: show(feature, scope) }
+      return { status: 201, body: showFeature(feature, scope) }
     },
   )
 
@@ -138,7 +138,7 @@ export function features({ get, post, patch }: Endpoints, pool: Pool): void {
     async (look, { params, query }) => {
       const scopes = look.scopes(query.project_id)
       const feature = await getFeature(pool, scopes, params.id)
-      return show(feature, scopeIn(scopes, feature))
+      return showFeature(feature, scopeIn(scopes, feature))
     },
   )
 
@@ -200,13 +200,14 @@ export function features({ get, post, patch }: Endpoints, pool: Pool): void {
 
 async function answer(change: Change, action: string, edit: Edit<FeatureRecord>): Promise<Answer> {
   const { before, after, scope } = edit
-  const states = { before: show(before, scope), after: show(after, scope) }
+  const states = { before: showFeature(before, scope), after: showFeature(after, scope) }
   await change.audit(action, 'feature', after.publicId, states)
   await change.catalogueChanged(scope)
   return { status: 200, body: states.after }
 }
 
-function show(feature: FeatureRecord, scope: Scope): Static<typeof FeatureObject> {
+/** As the API shows it. */
+export function showFeature(feature: FeatureRecord, scope: Scope): Static<typeof FeatureObject> {
   return {
     object: 'feature',
     id: feature.publicId,

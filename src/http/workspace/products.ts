@@ -21,7 +21,7 @@ import { idsOf, listAnswer, listOf, listQuery, pageOf } from './list.ts'
 import { byIdOrKey, environment, inProject, key, name, projectId } from './parts.ts'
 import type { Answer, Change } from './route.ts'
 
-const productType = oneOf('subscription', 'one_time')
+export const productType = oneOf('subscription', 'one_time')
 const store = oneOf('appstore', 'playstore')
 const storeId = Type.String({ minLength: 1, maxLength: storeIdCharsMax, 'x-trimmed': true, 'x-storable': true })
 
@@ -81,7 +81,7 @@ const Template = closed({
   ),
   rollover: Type.Optional(rollover),
 })
-const templates = Type.Array(Template, { maxItems: grantTemplatesMax })
+export const templates = Type.Array(Template, { maxItems: grantTemplatesMax })
 
 const Link = closed({
   store,
@@ -91,7 +91,7 @@ const Link = closed({
   offer_id: Type.Optional(nullable(storeId)),
   consumable: Type.Optional(Type.Boolean()),
 })
-const links = Type.Optional(
+export const links = Type.Optional(
   Type.Array(Link, {
     maxItems: storeLinksMax,
     description: 'A store product leads to one Product of the environment.',
@@ -115,7 +115,7 @@ export function products({ get, post, patch }: Endpoints, pool: Pool): void {
       const scope = look.scope(query.project_id)
       const found = await listProducts(pool, scope, page)
       return listAnswer(found, page, {
-        show: (product) => show(product, scope),
+        show: (product) => showProduct(product, scope),
         positionOf: ({ publicId }) => publicId,
       })
     },
@@ -142,9 +142,9 @@ export function products({ get, post, patch }: Endpoints, pool: Pool): void {
         grants: body.grants.map(templateOf),
         stores: (body.stores ?? []).map(linkOf),
       })
-      await change.audit('create', 'product', product.publicId, { after: show(product, scope) })
+      await change.audit('create', 'product', product.publicId, { after: showProduct(product, scope) })
       await change.catalogueChanged(scope)
-      return { status: 201, body: show(product, scope) }
+      return { status: 201, body: showProduct(product, scope) }
     },
   )
 
@@ -163,7 +163,7 @@ export function products({ get, post, patch }: Endpoints, pool: Pool): void {
     async (look, { params, query }) => {
       const scopes = look.scopes(query.project_id)
       const product = await getProduct(pool, scopes, params.id)
-      return show(product, scopeIn(scopes, product))
+      return showProduct(product, scopeIn(scopes, product))
     },
   )
 
@@ -211,13 +211,13 @@ export function products({ get, post, patch }: Endpoints, pool: Pool): void {
 
 async function answer(change: Change, action: string, edit: Edit<ProductRecord>): Promise<Answer> {
   const { before, after, scope } = edit
-  const states = { before: show(before, scope), after: show(after, scope) }
+  const states = { before: showProduct(before, scope), after: showProduct(after, scope) }
   await change.audit(action, 'product', after.publicId, states)
   await change.catalogueChanged(scope)
   return { status: 200, body: states.after }
 }
 
-function templateOf(template: Static<typeof Template>): GrantTemplate {
+export function templateOf(template: Static<typeof Template>): GrantTemplate {
   return {
     feature: template.feature,
     allowance: template.allowance ?? null,
@@ -229,7 +229,7 @@ function templateOf(template: Static<typeof Template>): GrantTemplate {
   }
 }
 
-function linkOf(link: Static<typeof Link>): StoreLink {
+export function linkOf(link: Static<typeof Link>): StoreLink {
   return {
     store: link.store,
     productId: link.product_id,
@@ -240,7 +240,8 @@ function linkOf(link: Static<typeof Link>): StoreLink {
   }
 }
 
-function show(product: ProductRecord, scope: Scope): Static<typeof ProductObject> {
+/** As the API shows it. */
+export function showProduct(product: ProductRecord, scope: Scope): Static<typeof ProductObject> {
   return {
     object: 'product',
     id: product.publicId,

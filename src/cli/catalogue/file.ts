@@ -1,0 +1,64 @@
+import Type, { type Static } from 'typebox'
+import { closed, oneOf } from '../../http/schema.ts'
+import { validatorCompiler } from '../../http/validator.ts'
+import { creditCosts, featureType, platforms } from '../../http/workspace/features.ts'
+import { key, name } from '../../http/workspace/parts.ts'
+import { links, productType, templates } from '../../http/workspace/products.ts'
+import { catalogueObjectsMax } from '../../kernel/limits.ts'
+import { StartError } from '../../kernel/start-error.ts'
+
+const FeatureEntry = closed({
+  key,
+  name,
+  type: featureType,
+  platforms,
+  credit_costs: creditCosts,
+  status: oneOf('draft', 'published', 'archived'),
+})
+const ProductEntry = closed({
+  key,
+  name,
+  type: productType,
+  grants: templates,
+  stores: links,
+  status: oneOf('active', 'archived'),
+})
+const CatalogueFile = closed({
+  turnpike_catalogue: Type.Literal(1),
+  features: Type.Array(FeatureEntry, { maxItems: catalogueObjectsMax }),
+  products: Type.Array(ProductEntry, { maxItems: catalogueObjectsMax }),
+})
+
+export type FeatureEntry = Static<typeof FeatureEntry>
+export type ProductEntry = Static<typeof ProductEntry>
+
+/** A catalogue without ids and instants, as the Workspace API shows its objects otherwise. */
+export type CatalogueFile = Static<typeof CatalogueFile>
+
+/** Throws StartError, in the words of the Workspace API, for anything that it would not take. */
+export function readCatalogue(text: string): CatalogueFile {
+  let file: unknown
+  try {
+    file = JSON.parse(text)
+  } catch (error) {
+    throw new StartError(`this is no JSON: ${(error as Error).message}`) // of JSON.parse
+  }
+  const fits = validatorCompiler()({ schema: CatalogueFile, method: '', url: '' })
+  if (fits(file) !== true) {
+    const [first] = fits.errors ?? []
+    throw new StartError(
+      `this is no exported catalogue: ${first?.instancePath || 'it'} ${first?.message ?? 'is not valid'}`,
+    )
+  }
+  const catalogue = file as CatalogueFile // it fits
+  for (const section of ['features', 'products'] as const) refuseTwice(section, catalogue[section])
+  return catalogue
+}
+
+function refuseTwice(section: string, entries: { key: string }[]): void {
+  const keys = new Set<string>()
+  for (const entry of entries) {
+    if (keys.has(entry.key)) throw new StartError(`${section} names ${entry.key} twice`)
+    keys.add(entry.key)
+  }
+}

@@ -1,0 +1,39 @@
+import type pino from 'pino'
+import { readConfig } from '../config.ts'
+import { stopMsMax } from '../kernel/limits.ts'
+import { openLog } from '../log.ts'
+import { summaryOf } from '../setup.ts'
+import { start } from '../start.ts'
+
+/** `start`: runs until it is told to stop. */
+export async function serve(): Promise<void> {
+  const config = readConfig()
+  const log = openLog({ level: config.logLevel })
+  const stop = stopSignal(log)
+  const stopping = new Promise((resolve) => stop.addEventListener('abort', resolve))
+  const service = await start(config, log, stop).catch((error: unknown) => {
+    if (!stop.aborted) throw error
+  })
+  if (service?.firstRun) process.stdout.write(summaryOf(service.firstRun, config))
+  if (service) log.info(`listening on ${service.url}`)
+  await stopping
+  await service?.[Symbol.asyncDispose]()
+  log.info('stopped')
+}
+
+/** Aborted by the first signal to stop. Later ones are heard and change nothing: npm repeats a Ctrl-C that has reached us too. */
+function stopSignal(log: pino.Logger): AbortSignal {
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (stop.signal.aborted) return
+      log.info(`${signal}: stopping`)
+      stop.abort()
+      setTimeout(() => {
+        log.warn('not everything stopped in time')
+        process.exit(0)
+      }, stopMsMax).unref()
+    })
+  }
+  return stop.signal
+}
