@@ -113,18 +113,28 @@ export interface Truth {
 
 export function totalHolds(leaf: Counting, state: LeafState | undefined, now: number): Truth {
   const test = testOfTotal(leaf)
-  if (leaf.windowMs === null || !Array.isArray(state))
-    return { holds: test(state === undefined ? 0n : BigInt(scalar(state))), until: null }
-  const inside = prune(leaf, state, now)
-  const buckets = Array.isArray(inside) ? inside : []
-  let total = 0n
-  for (let i = 1; i < buckets.length; i += 2) total += BigInt(buckets[i] ?? 0)
+  let total = totalOf(leaf, state, now)
   const holds = test(total)
-  for (let i = 0; i < buckets.length; i += 2) {
-    total -= BigInt(buckets[i + 1] ?? 0)
-    if (test(total) !== holds) return { holds, until: endOf(Number(buckets[i]), leaf.windowMs) }
+  if (leaf.windowMs === null) return { holds, until: null }
+  for (const [bucket, amount] of bucketsIn(leaf, state, now)) {
+    total -= amount
+    if (test(total) !== holds) return { holds, until: endOf(bucket, leaf.windowMs) }
   }
   return { holds, until: null }
+}
+
+/** What counts now: how often, or a sum in millionths. */
+export function totalOf(leaf: Counting, state: LeafState | undefined, now: number): bigint {
+  if (leaf.windowMs === null) return state === undefined ? 0n : BigInt(scalar(state))
+  return bucketsIn(leaf, state, now).reduce((total, [, amount]) => total + amount, 0n)
+}
+
+function bucketsIn(leaf: Counting, state: LeafState | undefined, now: number): [number, bigint][] {
+  const inside = prune(leaf, state, now)
+  if (!Array.isArray(inside)) return []
+  const buckets: [number, bigint][] = []
+  for (let i = 0; i < inside.length; i += 2) buckets.push([Number(inside[i]), BigInt(inside[i + 1] ?? 0)])
+  return buckets
 }
 
 function testOfTotal(leaf: Counting): (total: bigint) => boolean {

@@ -2,8 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { isRetryable, Pool } from '../../db/pool.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { segmentFailuresMax, segmentSweepMs } from '../../kernel/limits.ts'
+import { segmentAuditCustomers, segmentFailuresMax, segmentSweepMs } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import { auditSegments } from './audit.ts'
+import { lanesToAudit } from './audit-store.ts'
+import { deleteOldChanges } from './eraser-store.ts'
 import type { MembershipConsumer } from './lane.ts'
 import { segmentChannel } from './state-store.ts'
 import { takeStep } from './steps.ts'
@@ -18,6 +21,8 @@ export interface SegmentsOptions {
   signal: AbortSignal
 }
 
+const hourMs = 3600_000
+
 /** As the lane's connections: every statement is a probe of an index, also on tables that nobody has analysed yet. */
 const settings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off', lock_timeout: '2s' }
 
@@ -26,10 +31,12 @@ export async function runSegments({ url, consumers, clock, log, signal }: Segmen
   await using pool = new Pool(url, { name: 'segments', max: 1, settings })
   await using bell = createBell(url)
   const failures = new Map<number, number>()
+  let auditAt = 0
   while (!signal.aborted) {
     try {
       await bell.open()
       await takeAll()
+      await audit()
     } catch (error) {
       log.warn({ err: error }, 'segments cannot be looked at for the moment')
     }
@@ -39,6 +46,19 @@ export async function runSegments({ url, consumers, clock, log, signal }: Segmen
   async function takeAll(): Promise<void> {
     for (const scope of await lanesWithSteps(pool, clock.now(), null)) {
       for (let more = true; more && !signal.aborted; ) more = await takeOne(scope)
+    }
+  }
+
+  /** Once a day for each lane, looked for once an hour. */
+  async function audit(): Promise<void> {
+    if (clock.now() < auditAt) return
+    auditAt = clock.now() + hourMs
+    while (!(await deleteOldChanges(pool))) if (signal.aborted) return
+    for (const scope of await lanesToAudit(pool, 24)) {
+      const result = await auditSegments(pool, scope, { now: clock.now(), customers: segmentAuditCustomers })
+      if (!result || result.wrong.length === 0) continue
+      const { scopeId } = scope
+      log.error({ scopeId, customerIds: result.wrong }, 'memberships were not what events say, and were put right')
     }
   }
 

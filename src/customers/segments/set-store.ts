@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Sql } from '../../db/pool.ts'
 import { segmentSetsKept } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import { type CompiledSet, compile } from './compile.ts'
+import { type CompiledSet, compile, type Definition } from './compile.ts'
 import { parseDefinition } from './parse-definition.ts'
 
 interface VersionRow {
@@ -20,6 +20,13 @@ const compiled = new LRUCache<string, CompiledSet>({ max: segmentSetsKept })
 export async function setOf(sql: Sql, scope: Scope, revision: string): Promise<CompiledSet> {
   const known = compiled.get(revision)
   if (known) return known
+  const set = compile(await definitionsOf(sql, scope))
+  compiled.set(revision, set)
+  return set
+}
+
+/** Definitions that serve, and those that will. */
+export async function definitionsOf(sql: Sql, scope: Scope): Promise<Definition[]> {
   const rows = await sql.query<VersionRow>(
     `select v.id, v.segment_id, s.public_id, v.state, v.definition
      from segment_version v
@@ -29,13 +36,9 @@ export async function setOf(sql: Sql, scope: Scope, revision: string): Promise<C
      order by v.id`,
     [scope.scopeId],
   )
-  const set = compile(
-    rows.map(({ id, segment_id: segmentId, public_id: publicId, state, definition }) => ({
-      ...{ id, segmentId, publicId },
-      pending: state === 'pending',
-      condition: parseDefinition(definition),
-    })),
-  )
-  compiled.set(revision, set)
-  return set
+  return rows.map(({ id, segment_id: segmentId, public_id: publicId, state, definition }) => ({
+    ...{ id, segmentId, publicId },
+    pending: state === 'pending',
+    condition: parseDefinition(definition),
+  }))
 }

@@ -79,6 +79,7 @@ create table membership_change (
   primary key (scope_id, pos, n)
 );
 create index membership_change_age on membership_change (at);
+create index membership_change_customer on membership_change (customer_id);
 
 do $$
 begin
