@@ -4,11 +4,11 @@ import { setPriority } from 'node:os'
 import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createProjection } from './customers/index.ts'
-import { mergeAccounts } from './entitlements/index.ts'
 import { type Consumer, laneStats, runLanes } from './events/index.ts'
 import { must } from './kernel/assert.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { openLog } from './log.ts'
+import { participants } from './participants.ts'
 
 /** What the worker is started with: structured-clonable. */
 export interface WorkerInput {
@@ -24,7 +24,7 @@ export async function runLaneWorker(): Promise<void> {
   yieldToIntake()
   const stop = new AbortController()
   const log = openLog({ level: logLevel, name: 'worker' })
-  const projection = createProjection({ tombstoneKey: Buffer.from(tombstoneKey), onMerge: mergeAccounts })
+  const projection = createProjection({ tombstoneKey: Buffer.from(tombstoneKey), participants })
   const consumers: Consumer[] = []
   const stats = laneStats(() => clock.now())
   const telling = setInterval(() => parent.postMessage(stats.read()), statsMs)

@@ -1,4 +1,5 @@
 import type { Config } from './config.ts'
+import { selectBacklog } from './customers/index.ts'
 import type { Pool } from './db/pool.ts'
 import { type LaneStats, type LogStats, laneLag, logGauges } from './events/index.ts'
 import type { Metric, MetricsOptions, Sample } from './http/app/metrics.ts'
@@ -28,6 +29,7 @@ function databaseMetrics(pool: Pool): Metric[] {
   })
   const lag = once(() => laneLag(pool))
   const gauges = once(() => logGauges(pool))
+  const backlog = once(() => selectBacklog(pool))
   return [
     gauge('lane_lag_seconds', 'Age of the oldest acknowledged event that is not applied yet', async () => [
       { value: (await lag()).lagMs / 1000 },
@@ -57,6 +59,17 @@ function databaseMetrics(pool: Pool): Metric[] {
           : [{ labels: { holder: '' }, value: 0 }]
       },
     ),
+    gauge(
+      'customer_changes_waiting',
+      'Merges, splits and deletions whose stored events are not moved or erased yet',
+      async () => [{ value: (await backlog()).changes }],
+    ),
+    gauge('erasures_waiting', 'Deleted customers of whom something is still stored', async () => [
+      { value: (await backlog()).deletions },
+    ]),
+    gauge('erasure_wait_seconds', 'Time since the oldest of these was deleted', async () => [
+      { value: (await backlog()).oldestDeletionSeconds },
+    ]),
     gauge('partition_bytes', 'Size of the partitioned tables of events, with their indexes', async () =>
       (await gauges()).partitionBytes.map(({ table, bytes }) => ({ labels: { table }, value: bytes })),
     ),

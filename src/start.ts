@@ -26,7 +26,9 @@ import { startMail } from './mail.ts'
 import { startMaintenance } from './maintenance.ts'
 import { readMasterKey, settleRotation } from './master-key.ts'
 import { metricsOf } from './metrics.ts'
+import { participants } from './participants.ts'
 import { readinessOf } from './readiness.ts'
+import { startSettling } from './settling.ts'
 import { type FirstRun, setUp } from './setup.ts'
 import {
   Directory,
@@ -72,6 +74,7 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
   const ready = readinessOf(pool, config.role)
 
   const lanes = config.role.worker ? started.use(startWorker({ url, secrets }, log)).stats : undefined
+  if (config.role.worker) started.use(startSettling({ url, secrets }, log))
   const server = config.role.api
     ? await createServer(await services(started, { config, log, url, pool, secrets, ready, lanes }))
     : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, { pool, lanes }) })
@@ -149,6 +152,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       publicUrl,
       signIn: started.use(openSignIn({ pool, sealingKey, publicUrl, log })),
       standing: createStanding(reads),
+      participants,
     },
     extend: docsPages,
   }

@@ -13,6 +13,11 @@ import type { CustomerWrite, Decision, SliceState } from './slice.ts'
 export function decide(state: SliceState, events: LoggedEvent[]): Decision {
   const fold = openFold(state)
   const outcomes = events.map((event, i) => applyEvent(fold, event, i))
+  return decisionOf(fold, outcomes)
+}
+
+/** What a fold has come to: the rows to write. */
+export function decisionOf(fold: Fold, outcomes: EventOutcome[]): Decision {
   const births: CustomerWrite[] = []
   const updates: CustomerWrite[] = []
   for (const draft of fold.drafts.values()) {
@@ -28,7 +33,7 @@ export function decide(state: SliceState, events: LoggedEvent[]): Decision {
     movedAliases: aliases.filter(({ before }) => before !== null),
     merges: fold.merges,
     journal: fold.journal,
-    state,
+    state: fold.state,
   }
 }
 

@@ -16,7 +16,7 @@ const database = await testDatabase()
 const { pool } = database
 after(() => database[Symbol.asyncDispose]())
 
-const projection = createProjection({ tombstoneKey: Buffer.alloc(32), onMerge: async (_tx, _scope, merges) => merges })
+const projection = createProjection({ tombstoneKey: Buffer.alloc(32), participants: [] })
 const now = Date.UTC(2026, 5, 1)
 
 function patch(scope: Scope, customerId: string, edit: PropertyEdit, at = now) {

@@ -1,4 +1,4 @@
-import type { LoggedEvent, Warning } from '../events/index.ts'
+import type { Warning } from '../events/index.ts'
 import { assert, must } from '../kernel/assert.ts'
 import { type Draft, draftOf, newborn, propertiesOf, touch } from './draft.ts'
 import { joinPropertySets } from './properties.ts'
@@ -40,10 +40,11 @@ function draftOfCustomer(fold: Fold, customerId: string): Draft {
   return draft
 }
 
-export function birth(fold: Fold, event: LoggedEvent, i: number): Draft {
-  const customer = newborn(must(fold.state.births.get(event.distinctId), 'the birth was foreseen'), event.at, i)
+/** The customer of an id that names nobody; `at` is in Unix milliseconds. */
+export function birth(fold: Fold, { distinctId, at }: { distinctId: string; at: number }, event: number): Draft {
+  const customer = newborn(must(fold.state.births.get(distinctId), 'the birth was foreseen'), at, event)
   fold.drafts.set(customer.id, customer)
-  attach(fold, customer, event.distinctId, event.at, i)
+  attach(fold, customer, distinctId, at, event)
   return customer
 }
 
@@ -94,7 +95,8 @@ function aliasOf(fold: Fold, distinctId: string): AliasWrite {
   return { distinctId, customerId, identified, firstSeenAt: 0, before: customerId, event: null }
 }
 
-function namesOf(fold: Fold, customerId: string): string[] {
+/** The distinct ids of a customer, as far as they were loaded. */
+export function namesOf(fold: Fold, customerId: string): string[] {
   let names = fold.names.get(customerId)
   if (names === undefined) {
     names = []

@@ -13,7 +13,7 @@ const database = await testDatabase()
 const { pool, url } = database
 after(() => database[Symbol.asyncDispose]())
 
-const projection = createProjection({ tombstoneKey: Buffer.alloc(32), onMerge: async (_tx, _scope, merges) => merges })
+const projection = createProjection({ tombstoneKey: Buffer.alloc(32), participants: [] })
 
 test('the hint is the customer that the id names, else the one it would be born as', async () => {
   const scope = await testScope(pool)

@@ -18,9 +18,17 @@ export interface MergeQuestion {
   source: Party | null
   target: Party | null
   sourceDeleted: boolean
+  /** An operator says that both are one person: identified customers join too, if both exist. */
+  force?: boolean
 }
 
-export type MergeRefusal = 'same_id' | 'illegal_id' | 'source_deleted' | 'source_identified' | 'id_cap'
+export type MergeRefusal =
+  | 'same_id'
+  | 'illegal_id'
+  | 'source_deleted'
+  | 'source_missing'
+  | 'source_identified'
+  | 'id_cap'
 
 /** `identifies`: the target is identified from here on, refused or not. */
 export type MergeRuling =
@@ -32,15 +40,23 @@ export type MergeRuling =
  * May the customer of `sourceId` become one with the customer of `targetId`? The order of the rules is part of the
  * contract: the first that holds gives the reason.
  */
-export function ruleMerge({ sourceId, targetId, source, target, sourceDeleted }: MergeQuestion): MergeRuling {
+export function ruleMerge({
+  sourceId,
+  targetId,
+  source,
+  target,
+  sourceDeleted,
+  force = false,
+}: MergeQuestion): MergeRuling {
   if (sourceId === targetId) return { kind: 'refused', reason: 'same_id', identifies: false }
   if (!namesOnePerson(sourceId) || !namesOnePerson(targetId)) {
     return { kind: 'refused', reason: 'illegal_id', identifies: false }
   }
   if (source !== null && source.customerId === target?.customerId) return { kind: 'same', identifies: true }
   if (sourceDeleted) return { kind: 'refused', reason: 'source_deleted', identifies: true }
+  if (force && source === null) return { kind: 'refused', reason: 'source_missing', identifies: true }
   // Also for a target never seen: else the next login on a shared phone would inherit the last one's purchases.
-  if (source?.identified) return { kind: 'refused', reason: 'source_identified', identifies: true }
+  if (source?.identified && !force) return { kind: 'refused', reason: 'source_identified', identifies: true }
   if ((source?.aliasCount ?? 1) + (target?.aliasCount ?? 1) > distinctIdsMax) {
     return { kind: 'refused', reason: 'id_cap', identifies: true }
   }

@@ -15,7 +15,7 @@ export async function loadSlice(
   client: pg.ClientBase,
   scope: Scope,
   events: LoggedEvent[],
-  tombstoneKey: Buffer,
+  { tombstoneKey, force = false }: { tombstoneKey: Buffer; force?: boolean },
 ): Promise<SliceState> {
   const wanted = idsOf(events)
   const distinctIds = [...wanted.keys()]
@@ -37,7 +37,7 @@ export async function loadSlice(
     // Several ids may name one customer, and only some of them ask for its properties.
     if (customer.properties !== null || !state.customers.has(customer.id)) state.customers.set(customer.id, customer)
   }
-  await loadOtherNames(client, scope, state, events)
+  await loadOtherNames(client, scope, state, { events, force })
   const unknown = new Set(events.map(({ distinctId }) => distinctId).filter((id) => !state.aliases.has(id)))
   return { ...state, births: await foreseeBirths(client, scope, [...unknown]) }
 }
@@ -68,13 +68,13 @@ async function loadOtherNames(
   client: pg.ClientBase,
   scope: Scope,
   state: SliceState,
-  events: LoggedEvent[],
+  { events, force }: { events: LoggedEvent[]; force: boolean },
 ): Promise<void> {
   const sources = new Map<string, CustomerRecord>()
   for (const event of events) {
     const customerId = state.aliases.get(sourceIdOf(event) ?? '')?.customerId
     const customer = state.customers.get(customerId ?? '')
-    if (customer && !customer.identified && customer.aliasCount > 1) sources.set(customer.id, customer)
+    if (customer && (force || !customer.identified) && customer.aliasCount > 1) sources.set(customer.id, customer)
   }
   if (sources.size === 0) return
   const aliases = await selectAliases(client, scope, [...sources.keys()])

@@ -6,16 +6,20 @@ import { identifyEvent, loggedEvent } from '../../test/harness/logged-event.ts'
 import { StaleSlice } from '../events/index.ts'
 import type { Scope } from '../tenancy/index.ts'
 import { customerIdFor } from './customer-id.ts'
-import { createProjection, type OnMerge } from './projection.ts'
+import { createProjection } from './projection.ts'
 import { byDistinctId, getCustomer, listMerges } from './read.ts'
+import type { MergeParticipant } from './types.ts'
 
 const { pool, ...database } = await testDatabase()
 after(() => database[Symbol.asyncDispose]())
 
 const tombstoneKey = Buffer.from('0123456789abcdef0123456789abcdef')
-const onMerge: OnMerge = async (_tx, _scope, merges) =>
-  merges.map(({ sourceCustomerId }) => ({ from: sourceCustomerId }))
-const projection = createProjection({ tombstoneKey, onMerge })
+const witness: MergeParticipant = {
+  name: 'witness',
+  merge: async (_tx, _scope, merges) => merges.map(({ sourceCustomerId }) => ({ from: sourceCustomerId })),
+  split: async () => {},
+}
+const projection = createProjection({ tombstoneKey, participants: [witness] })
 const run = (scope: Scope, ...events: Parameters<typeof runSlice>[3]) => runSlice(pool, scope, projection, events)
 
 async function propertiesOf(scope: Scope, distinctId: string): Promise<unknown> {
@@ -108,7 +112,7 @@ test('a merge moves ids and properties, hands the pair on and keeps everything i
     'select moved from merge_journal where scope_id = $1 and id = $2',
     [scope.scopeId, merge?.id],
   )
-  assert.deepEqual(row?.moved.elsewhere, { from: sourceId })
+  assert.deepEqual(row?.moved.elsewhere, { witness: { from: sourceId } })
   assert.deepEqual(row?.moved.distinct_ids, ['anon'])
 })
 

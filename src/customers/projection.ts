@@ -1,34 +1,29 @@
 import type { Tx } from '../db/pool.ts'
-import { type Projection, StaleSlice } from '../events/index.ts'
+import { type JsonObject, type Projection, StaleSlice } from '../events/index.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Scope } from '../tenancy/index.ts'
 import { decide } from './apply.ts'
 import { loadSlice } from './load.ts'
 import { stillStands } from './load-store.ts'
-import type { CustomerWrite, Decision, MergedPair, SliceState } from './slice.ts'
+import type { CustomerWrite, Decision, SliceState } from './slice.ts'
+import type { CustomerMerge, MergeParticipant } from './types.ts'
 import { insertAliases, insertCustomers, insertJournal, updateAliases, updateCustomers } from './write-store.ts'
-
-/**
- * Moves what other modules keep for the sources to the targets, in the transaction of the merges. Gives for each merge, in
- * order, what a split needs to undo it: JSON that is kept in the merge journal.
- */
-export type OnMerge = (tx: Tx, scope: Scope, merges: MergedPair[]) => Promise<unknown[]>
 
 export interface ProjectionOptions {
   /** Of the instance; tombstones are keyed hashes so that they name nobody. */
   tombstoneKey: Buffer
-  onMerge: OnMerge
+  participants: readonly MergeParticipant[]
 }
 
 /** Identity and properties as the lane runs them. */
-export function createProjection({ tombstoneKey, onMerge }: ProjectionOptions): Projection<SliceState, Decision> {
+export function createProjection({ tombstoneKey, participants }: ProjectionOptions): Projection<SliceState, Decision> {
   return {
-    load: (pool, scope, events) => pool.connected((client) => loadSlice(client, scope, events, tombstoneKey)),
+    load: (pool, scope, events) => pool.connected((client) => loadSlice(client, scope, events, { tombstoneKey })),
     decide: (_scope, state, events) => decide(state, events),
     async write(tx, scope, decision, positions) {
       if (commandsCameBetween(decision, positions)) await confirm(tx, scope, decision, tombstoneKey)
       await writeDecision(tx, scope, decision, positions)
-      await writeJournal(tx, scope, decision, positions, onMerge)
+      await writeJournal(tx, scope, decision, positions, participants)
     },
   }
 }
@@ -55,7 +50,7 @@ async function confirm(tx: Tx, scope: Scope, { state, newAliases }: Decision, to
 }
 
 /** In the order of the ids, so that two writers never wait for each other. */
-async function writeDecision(tx: Tx, scope: Scope, decision: Decision, positions: bigint[]): Promise<void> {
+export async function writeDecision(tx: Tx, scope: Scope, decision: Decision, positions: bigint[]): Promise<void> {
   const { births, updates, newAliases, movedAliases } = decision
   if (births.length > 0) await insertCustomers(tx, scope, births.toSorted(byId))
   if (updates.length > 0) await updateCustomers(tx, scope, updates.toSorted(byId))
@@ -63,27 +58,50 @@ async function writeDecision(tx: Tx, scope: Scope, decision: Decision, positions
   if (movedAliases.length > 0) await updateAliases(tx, scope, movedAliases.toSorted(byDistinctId), positions)
 }
 
-async function writeJournal(
+/** Lets the participants move what is theirs, and keeps what was decided with all that a split needs. */
+export async function writeJournal(
   tx: Tx,
   scope: Scope,
   { merges, journal }: Decision,
   positions: bigint[],
-  onMerge: OnMerge,
+  participants: readonly MergeParticipant[],
 ): Promise<void> {
   if (journal.length === 0) return
+  const placed = journal.map((entry) => {
+    const pos = positions[entry.event]
+    assert(pos !== undefined, 'the event has a position')
+    return { ...entry, pos }
+  })
+  const joined = placed.flatMap(({ merge, pos }) => {
+    const pair = merge === null ? undefined : merges[merge]
+    return pair ? [{ ...pair, position: pos }] : []
+  })
   // Last: it locks ledger accounts, which others wait for.
-  const elsewhere = merges.length === 0 ? [] : await onMerge(tx, scope, merges)
-  assert(elsewhere.length === merges.length, 'each merge has its result')
+  const elsewhere = joined.length === 0 ? [] : await moveElsewhere(tx, scope, joined, participants)
   await insertJournal(
     tx,
     scope,
-    journal.map(({ event, moved, merge, ...entry }) => {
-      const pos = positions[event]
-      assert(pos !== undefined, 'the event has a position')
-      const whole = merge === null ? moved : { ...moved, elsewhere: elsewhere[merge] }
-      return { ...entry, pos, moved: whole && JSON.stringify(whole) }
+    placed.map(({ event: _event, moved, merge, ...row }) => {
+      const whole = merge === null ? moved : { ...moved, elsewhere: elsewhere[merge] ?? null }
+      return { ...row, joined: merge !== null, moved: whole && JSON.stringify(whole) }
     }),
   )
+}
+
+/** For each merge what the participants said, under their names. */
+async function moveElsewhere(
+  tx: Tx,
+  scope: Scope,
+  merges: CustomerMerge[],
+  participants: readonly MergeParticipant[],
+): Promise<JsonObject[]> {
+  const moved = merges.map<JsonObject>(() => ({}))
+  for (const { name, merge } of participants) {
+    const results = await merge(tx, scope, merges)
+    assert(results.length === merges.length, 'each merge has its result')
+    for (const [i, notes] of moved.entries()) notes[name] = results[i] ?? null
+  }
+  return moved
 }
 
 function byId(a: CustomerWrite, b: CustomerWrite): number {

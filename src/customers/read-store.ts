@@ -2,7 +2,7 @@ import type { Sql } from '../db/pool.ts'
 import type { JsonObject } from '../events/index.ts'
 import { mergeChainMax } from '../kernel/limits.ts'
 import type { Scope } from '../tenancy/index.ts'
-import type { Customer, CustomerCursor, Merge } from './types.ts'
+import type { Customer, CustomerCursor } from './types.ts'
 
 const ms = (column: string) => `round(extract(epoch from ${column}) * 1000)::float8`
 
@@ -101,73 +101,6 @@ export async function selectNewest(
 /** Later than any customer. */
 const newest = Date.UTC(9999, 11, 31)
 const lastUuid = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
-
-interface MergeRow {
-  id: bigint
-  customer_id: string
-  source_customer_id: string | null
-  source_distinct_id: string
-  target_distinct_id: string
-  event_uuid: string | null
-  pos: bigint
-  status: Merge['status']
-  reason: string | null
-  created_ms: number
-}
-
-/** What was decided about a customer and about all that went into it, newest first. */
-export async function selectMerges(
-  sql: Sql,
-  scope: Scope,
-  customerId: string,
-  { limit, before }: { limit: number; before: bigint | null },
-): Promise<Merge[]> {
-  const rows = await sql.query<MergeRow>(
-    `with recursive family as (
-       select $2::uuid as id
-       union
-       select gone.id
-       from family
-       cross join lateral (
-         select source_customer_id as id
-         from merge_journal
-         where scope_id = $1
-           and customer_id = family.id
-           and status = 'merged'
-           and source_customer_id is not null
-         offset 0
-       ) gone
-     )
-     select j.id, j.customer_id, j.source_customer_id, j.source_distinct_id, j.target_distinct_id, j.event_uuid,
-       j.pos, j.status, j.reason, ${ms('j.created_at')} as created_ms
-     from family
-     cross join lateral (
-       select id, customer_id, source_customer_id, source_distinct_id, target_distinct_id, event_uuid,
-         pos, status, reason, created_at
-       from merge_journal
-       where scope_id = $1
-         and customer_id = family.id
-         and ($3::bigint is null or id < $3)
-       order by id desc
-       limit $4
-     ) j
-     order by j.id desc
-     limit $4`,
-    [scope.scopeId, customerId, before, limit],
-  )
-  return rows.map((row) => ({
-    id: row.id,
-    customerId: row.customer_id,
-    sourceCustomerId: row.source_customer_id,
-    sourceDistinctId: row.source_distinct_id,
-    targetDistinctId: row.target_distinct_id,
-    eventUuid: row.event_uuid,
-    position: row.pos,
-    status: row.status,
-    reason: row.reason,
-    createdAt: row.created_ms,
-  }))
-}
 
 function customerOf(row: CustomerRow): Customer {
   return {

@@ -14,7 +14,7 @@ const database = await testDatabase()
 const { pool } = database
 after(() => database[Symbol.asyncDispose]())
 
-const projection = createProjection({ tombstoneKey: Buffer.alloc(32), onMerge: async (_tx, _scope, merges) => merges })
+const projection = createProjection({ tombstoneKey: Buffer.alloc(32), participants: [] })
 const run = (scope: Scope, ...events: Parameters<typeof runSlice>[3]) => runSlice(pool, scope, projection, events)
 
 /** The distinct ids of all pages, one array for each. */

@@ -1,7 +1,8 @@
 import type { Sql } from '../db/pool.ts'
 import { refuse } from '../kernel/errors.ts'
 import type { Scope } from '../tenancy/index.ts'
-import { selectByDistinctId, selectMerges, selectNewest, selectSurvivor } from './read-store.ts'
+import { selectMerges, selectRecordIds, selectSurvivorIds } from './journal-store.ts'
+import { selectByDistinctId, selectNewest, selectSurvivor } from './read-store.ts'
 import type { Customer, CustomerCursor, Merge } from './types.ts'
 
 /** The customer with this id; of a merged one the survivor. 404 when there is none in this scope. */
@@ -36,4 +37,23 @@ export function listMerges(
   page: { limit: number; before: bigint | null },
 ): Promise<Merge[]> {
   return selectMerges(sql, scope, customerId, page)
+}
+
+/** For each of these records that exists the one that it has become through merges. */
+export async function survivorsOf(
+  sql: Sql,
+  scope: Scope,
+  customerIds: readonly string[],
+): Promise<Map<string, string>> {
+  const found = await selectSurvivorIds(sql, scope, customerIds)
+  return new Map(found.map(({ asked, survivor }) => [asked, survivor]))
+}
+
+/**
+ * Every record that is one of these customers by now: what they have become, and all that went into that. What is kept under
+ * a customer's id, such as an event, may stand under any of them. Ids that name no record are left out.
+ */
+export async function recordsOf(sql: Sql, scope: Scope, customerIds: readonly string[]): Promise<string[]> {
+  const survivors = await survivorsOf(sql, scope, customerIds)
+  return selectRecordIds(sql, scope, [...new Set(survivors.values())])
 }

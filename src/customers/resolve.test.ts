@@ -16,7 +16,7 @@ const { pool } = database
 after(() => database[Symbol.asyncDispose]())
 
 const tombstoneKey = Buffer.alloc(32, 7)
-const projection = createProjection({ tombstoneKey, onMerge: async (_tx, _scope, merges) => merges })
+const projection = createProjection({ tombstoneKey, participants: [] })
 const now = Date.UTC(2026, 5, 1, 0, 0, 0, 1)
 
 function resolve(scope: Scope, distinctId: string, properties?: JsonObject) {

@@ -61,9 +61,11 @@ export interface CustomerSplit {
   /** When the merge was, in Unix milliseconds. */
   mergedAt: number
   /**
-   * What `merge` gave. Null: the merge joined no two records. The one record went on under the target's name, and what it
-   * had at `mergedAt` is the source's.
+   * `join`: two records became one. `rename`: the source's record went on as the target's, whose id was new; what it had at
+   * `mergedAt` was the source's. `add`: the source's id was new and nothing was its own.
    */
+  how: 'join' | 'rename' | 'add'
+  /** What `merge` gave for a `join`, else null. */
   moved: Json
 }
 
@@ -83,6 +85,8 @@ export interface MergeParticipant {
 export interface Erasure {
   customerIds: string[]
   distinctIds: string[]
+  /** Uuids of events, of anybody, that named one of the ids as the one to be joined. */
+  mentions: string[]
 }
 
 /** Removes what another module stores of deleted customers, in slices. Repeating a slice, or all of them, changes nothing. */

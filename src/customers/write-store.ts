@@ -139,6 +139,8 @@ export interface JournalRow {
   pos: bigint
   status: 'merged' | 'refused' | 'split'
   reason: string | null
+  /** Two records became one: the events of one of them are to be re-pointed. */
+  joined: boolean
   /** JSON text. */
   moved: string | null
 }
@@ -148,14 +150,25 @@ export async function insertJournal(tx: Tx, scope: Scope, rows: JournalRow[]): P
     tx,
     rows.length,
     'customers_insert_journal',
-    `insert into merge_journal
-       (scope_id, customer_id, source_customer_id, source_distinct_id, target_distinct_id, event_uuid, pos, status, reason, moved)
-     select $1, v.customer_id, v.source_customer_id::uuid, v.source_distinct_id, v.target_distinct_id, v.event_uuid::uuid,
-       v.pos, v.status, v.reason, v.moved::jsonb
-     from unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[], $8::text[], $9::text[], $10::text[])
-       with ordinality as v(customer_id, source_customer_id, source_distinct_id, target_distinct_id, event_uuid, pos,
-         status, reason, moved, n)
-     order by v.n`,
+    `with row as (
+       insert into merge_journal
+         (scope_id, customer_id, source_customer_id, source_distinct_id, target_distinct_id, event_uuid, pos, status, reason, moved)
+       select $1::int, v.customer_id, v.source_customer_id::uuid, v.source_distinct_id, v.target_distinct_id, v.event_uuid::uuid,
+         v.pos, v.status, v.reason, v.moved::jsonb
+       from unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int8[], $8::text[], $9::text[], $10::text[])
+         with ordinality as v(customer_id, source_customer_id, source_distinct_id, target_distinct_id, event_uuid, pos,
+           status, reason, moved, n)
+       order by v.n
+       returning id, customer_id, source_customer_id, pos, status
+     ), change as (
+       insert into customer_change (scope_id, pos, kind, customer_id, source_customer_id, merge_id, settled_at)
+       select $1::int, row.pos, 'merge', row.customer_id, row.source_customer_id, row.id,
+         case when not v.joined then clock_timestamp() end
+       from row
+       join unnest($7::int8[], $11::bool[]) as v(pos, joined) on v.pos = row.pos
+       where row.status = 'merged'
+     )
+     select from row`,
     [
       scope.scopeId,
       uuids(rows.map(({ customerId }) => customerId)),
@@ -167,6 +180,7 @@ export async function insertJournal(tx: Tx, scope: Scope, rows: JournalRow[]): P
       texts(rows.map(({ status }) => status)),
       texts(rows.map(({ reason }) => reason)),
       texts(rows.map(({ moved }) => moved)),
+      bools(rows.map(({ joined }) => joined)),
     ],
   )
 }

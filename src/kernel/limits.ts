@@ -148,6 +148,16 @@ export const segmentAuditCustomers = 500
 export const distinctIdsMax = 1000
 /** Times one distinct id may give birth to a customer: once more after each split that took it away. */
 export const customerGenerationsMax = 1000
+/** How long a merge, split or deletion waits for a customer or an account that somebody holds: it holds the lane meanwhile. */
+export const commandLockMsMax = 500
+/** Behind merges, splits and deletions: rows of one slice, time after which a slice takes no further change, and pauses. */
+export const settleRowsMax = 1000
+export const settleSliceMsMax = 200
+export const settleEveryMs = 500
+/** Rows of the log that one slice of a deletion looks at. */
+export const eraseLogRowsMax = 5000
+/** Customers deleted again after a restore, found at once. */
+export const tombstonesPerSlice = 1000
 /** Merges from a merged customer to its survivor. Each hop is one forced merge of two identified customers. */
 export const mergeChainMax = 1000
 /** Customer ids remembered for the answers of /event, about 200 bytes each, and for how long. They are hints. */

@@ -9,6 +9,7 @@ export {
 export { type Allowance, attempt } from './attempts.ts'
 export {
   claimIdempotencyKey,
+  eraseAnswers,
   forgetIdempotentAnswers,
   insertAudit,
   type SavedAnswer,

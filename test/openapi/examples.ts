@@ -9,6 +9,23 @@ const event = {
 const email = 'ada@example.com'
 const project_id = 'proj_v9dl6oaofrs6m8k6k3zo78w4'
 
+const cooksOnTrial = {
+  version: 1,
+  where: {
+    all: [
+      { property: { key: 'plan', op: 'eq', value: 'trial' } },
+      {
+        performed: {
+          event: 'recipe_saved',
+          filters: [{ property: 'recipe', op: 'contains', value: 'soup' }],
+          count: { op: 'gte', value: 3 },
+          within: { value: 48, unit: 'hour' },
+        },
+      },
+    ],
+  },
+}
+
 /** One body for each operation that takes one, by operation id. The tests hold each against its schema. */
 export const examples: Record<string, object> = {
   getProfile: { apiKey, distinct_id: 'ada' },
@@ -51,7 +68,11 @@ export const examples: Record<string, object> = {
     grants: [{ feature: 'exports', allowance: 200, interval: 'month', rollover: { max: 200, periods: 1 } }],
   },
   resolveCustomer: { distinct_id: 'ada', properties: { plan: 'trial' } },
+  mergeCustomers: { source_distinct_id: 'tablet-7f3a' },
   updateCustomer: { properties: { set: { plan: 'pro' }, unset: ['trial_ends'], increment: { logins: 1 } } },
+  createSegment: { name: 'Cooks on trial', definition: cooksOnTrial },
+  updateSegment: { name: 'Cooks' },
+  previewSegment: { definition: cooksOnTrial },
   createGrant: {
     feature: 'exports',
     allowance: 5,
@@ -61,5 +82,19 @@ export const examples: Record<string, object> = {
   attachProduct: { product: 'pro_monthly' },
   revokeGrant: { reason: 'given by mistake' },
   reverseOperation: { customer_id: 'cus_8baa728c-348e-5d6c-af13-1250401ef5de', reason: 'the export failed' },
+  recordEvents: { events: [{ ...event, event: 'invoice_paid', properties: { amount: 4900, currency: 'NOK' } }] },
+  queryEvents: {
+    type: 'trend',
+    time_range: { start: '2026-11-01T00:00:00+01:00', end: '2026-12-01T00:00:00+01:00', timezone: 'Europe/Oslo' },
+    interval: 'day',
+    series: [{ event: 'recipe_saved', measure: { type: 'unique_customers' } }],
+    filters: [{ scope: 'customer', property: 'plan', op: 'eq', value: 'pro' }],
+    group_by: [{ scope: 'event', property: 'source', limit: 10 }],
+  },
+  createEventExport: {
+    format: 'jsonl.gz',
+    time_range: { start: '2026-11-01T00:00:00Z', end: '2026-12-01T00:00:00Z' },
+    events: ['recipe_saved'],
+  },
   registerEntity: { feature: 'exports', entity_id: 'seat-7' },
 }

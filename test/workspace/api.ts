@@ -23,6 +23,7 @@ import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { refuse } from '../../src/kernel/errors.ts'
 import { randomText } from '../../src/kernel/ids.ts'
 import { wireNames } from '../../src/kernel/wire-names.ts'
+import { participants } from '../../src/participants.ts'
 import {
   createProject,
   Directory,
@@ -138,6 +139,7 @@ export async function startApi(): Promise<Api> {
       tombstoneKey,
       catalogues,
       standing: createStanding({ pool: ledgerPool, tombstoneKey, clock }),
+      participants,
       sealingKey,
       publicUrl,
       signIn,

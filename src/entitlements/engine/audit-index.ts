@@ -19,6 +19,8 @@ export class AuditIndex {
   readonly #costs: ReadonlyMap<string, AuditedCost>
   readonly #customers: ReadonlyMap<string, string | null>
   readonly #survivors: ReadonlySet<string>
+  readonly #split: ReadonlySet<bigint>
+  readonly #kin = new Map<bigint, bigint>()
 
   constructor({ accounts, grants, features, costs, customers }: Standings) {
     this.grants = new Map(grants.map((grant) => [grant.id, grant]))
@@ -31,6 +33,11 @@ export class AuditIndex {
     this.#customers = customers
     const merged = [...customers].filter(([, into]) => into !== null)
     this.#survivors = new Set(merged.map(([key]) => this.#chain(key).at(-1) ?? key))
+    this.#split = new Set(accounts.flatMap(({ id, splitFrom }) => (splitFrom ? [id, splitFrom] : [])))
+    for (const { id, mergedInto, splitFrom } of accounts) {
+      if (mergedInto) this.#join(id, mergedInto)
+      if (splitFrom) this.#join(id, splitFrom)
+    }
   }
 
   /** The account that an operation was decided on: of its customer, or of the one that took the account over in a merge. */
@@ -53,6 +60,13 @@ export class AuditIndex {
     return this.accounts.get(accountId)?.mergedInto ?? accountId
   }
 
+  /** Equal for accounts that were one at some time: grants went to and fro between them. */
+  kinOf(accountId: bigint): bigint {
+    let kin = accountId
+    for (let next = this.#kin.get(kin); next !== undefined; next = this.#kin.get(kin)) kin = next
+    return kin
+  }
+
   /** The customer that owns it by now. */
   ownerOf(account: AuditedAccount): string {
     return this.#chain(ownerKey(account)).at(-1) ?? ownerKey(account)
@@ -60,13 +74,20 @@ export class AuditIndex {
 
   /** No merge has raised its version or its counters. */
   isUnmerged(account: AuditedAccount): boolean {
-    return account.mergedInto === null && this.hasOwnCounters(account) && !this.#survivors.has(ownerKey(account))
+    const isWhole = account.mergedInto === null && !this.#split.has(account.id)
+    return isWhole && this.hasOwnCounters(account) && !this.#survivors.has(ownerKey(account))
   }
 
   /** What it counted is all its own: nothing was merged into it, be it for a time. */
   hasOwnCounters({ id, mergedInto }: AuditedAccount): boolean {
+    if (this.#split.has(id)) return false
     const family = this.families.get(mergedInto ?? id)?.length ?? 1
     return family === 1 || (family === 2 && mergedInto !== null)
+  }
+
+  #join(a: bigint, b: bigint): void {
+    const [from, to] = [this.kinOf(a), this.kinOf(b)]
+    if (from !== to) this.#kin.set(from, to)
   }
 
   /** The record, and those it became through merges. */

@@ -45,6 +45,8 @@ export interface AuditedAccount {
   lastAt: Ms
   version: bigint
   mergedInto: bigint | null
+  /** The account that it had been merged into, until that was taken back. */
+  splitFrom?: bigint | null
 }
 
 export type AuditedGrant = Pick<

@@ -103,7 +103,7 @@ export class Audit {
     if (step.every(({ kind }) => consequences.has(kind))) tell('version', 'a cause', 'its consequences only')
     for (const entry of step) {
       const grant = this.#index.grants.get(entry.grantId)
-      const isHome = grant && this.#index.rootOf(grant.accountId) === this.#index.rootOf(entry.accountId)
+      const isHome = grant && this.#index.kinOf(grant.accountId) === this.#index.kinOf(entry.accountId)
       if (!isHome) tell('place', 'a grant of its account', grant ? `of account ${grant.accountId}` : 'none', entry)
       if (entry.scopeId !== account.scopeId) tell('place', `scope ${account.scopeId}`, String(entry.scopeId), entry)
     }

@@ -78,7 +78,7 @@ export function auditedRefill([at, grantId, periodNo, lapsed, rolled]: RawRow): 
   return { at: Number(at), grantId: big(grantId), periodNo: big(periodNo), lapsed: big(lapsed), rolled: big(rolled) }
 }
 
-function accountOf([id, scopeId, customerId, featureId, used, lastAt, version, mergedInto]: RawRow) {
+function accountOf([id, scopeId, customerId, featureId, used, lastAt, version, mergedInto, splitFrom]: RawRow) {
   return {
     id: big(id),
     scopeId: Number(scopeId),
@@ -88,6 +88,7 @@ function accountOf([id, scopeId, customerId, featureId, used, lastAt, version, m
     lastAt: Number(lastAt),
     version: big(version),
     mergedInto: typeof mergedInto === 'string' ? BigInt(mergedInto) : null,
+    splitFrom: typeof splitFrom === 'string' ? BigInt(splitFrom) : null,
   }
 }
 

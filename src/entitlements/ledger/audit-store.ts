@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import { int4s, int8s, uuids } from '../../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../../db/raw.ts'
-import { mergeChainMax } from '../../kernel/limits.ts'
 
 /** A customer that is not merged, in the order of the index on accounts. */
 export interface Owner {
@@ -41,28 +40,36 @@ const records: Statement = {
   name: 'entitlements_audit_records',
   text: `
     with recursive record as (
-      select scope_id, id, 0 as step
+      select scope_id, id
       from unnest($1::int[], $2::uuid[]) as q(scope_id, id)
       union
-      select record.scope_id, gone.id, record.step + 1
+      select record.scope_id, gone.id
       from record
       cross join lateral (
         select source_customer_id as id
         from merge_journal
         where scope_id = record.scope_id
           and customer_id = record.id
-          and status = 'merged'
+          and status in ('merged', 'split')
           and source_customer_id is not null
+        union all
+        select customer_id
+        from merge_journal
+        where scope_id = record.scope_id
+          and source_customer_id = record.id
+          and status = 'split'
         offset 0
       ) gone
-      where record.step < ${mergeChainMax}
     )
     select distinct r.scope_id, r.id, c.merged_into
     from record r
     left join customer c on c.scope_id = r.scope_id and c.id = r.id`,
 }
 
-/** The customers and every record that was merged into one of them: scope, id, what it was merged into. */
+/**
+ * The customers, every record that was merged into one of them, and those that merges were taken back between: their accounts
+ * share a history. Scope, id, what it was merged into.
+ */
 export function selectRecords(client: pg.ClientBase, customers: Owner[]): Promise<RawRow[]> {
   return raw(client, records, ownerArrays(customers))
 }
@@ -75,7 +82,7 @@ const accounts: Statement = {
       from unnest($1::int[], $2::uuid[]) as q(scope_id, customer_id)
       join account a on a.scope_id = q.scope_id and a.customer_id = q.customer_id
     )
-    select a.id, a.scope_id, a.customer_id, a.feature_id, a.used_total, a.last_at_ms, a.version, a.merged_into
+    select a.id, a.scope_id, a.customer_id, a.feature_id, a.used_total, a.last_at_ms, a.version, a.merged_into, a.split_from
     from (
       select id from own
       union

@@ -11,7 +11,7 @@ import {
   type MergingAccount,
   moveEntityTerms,
   moveGrants,
-  repointAccount,
+  openAccount,
   selectAllEntities,
   writeMerged,
   writeMergedEntities,
@@ -23,12 +23,16 @@ export interface CustomerMerge {
   targetCustomerId: string
 }
 
-/** What a split needs to give back. */
-export interface MovedAccount {
+/** What a split needs to give back. Ids as text, because it is kept as JSON. */
+export type MovedAccount = {
   featureId: number
   source: string
-  /** Null when the account itself changed hands. */
-  target: string | null
+  target: string
+  grants: string[]
+  /** Of entity_terms. */
+  terms: string[]
+  /** Accounts that had been merged into the source before. */
+  accounts: string[]
 }
 
 /**
@@ -52,20 +56,20 @@ async function mergeOne(
   )
   const sources = rows.filter((row) => row.customer_id === sourceCustomerId)
   if (sources.length === 0) return []
-  const held = await selectGrantsIn(
-    tx,
-    rows.map(({ id }) => id),
-    [],
-  )
-  const grants = held.map((row) => grantOf(row, 0))
+  const grants = (
+    await selectGrantsIn(
+      tx,
+      rows.map(({ id }) => id),
+      [],
+    )
+  ).map((row) => grantOf(row, 0))
   const clock = await selectClock(tx)
   const moved: MovedAccount[] = []
   const happenings: Happening[] = []
   for (const source of sources) {
-    const target = targets.get(source.feature_id)
-    if (target) await joinAccounts(tx, source, target)
-    else await repointAccount(tx, source.id, targetCustomerId)
-    moved.push({ featureId: source.feature_id, source: String(source.id), target: target ? String(target.id) : null })
+    // Also where the target has none: an account stays the one that its customer's operations were decided on.
+    const target = targets.get(source.feature_id) ?? (await openAccount(tx, scope, targetCustomerId, source.feature_id))
+    moved.push(await joinAccounts(tx, source, target))
     happenings.push(joining(source, target, grants, clock))
   }
   await tell(tx, happenings)
@@ -82,15 +86,21 @@ function joining(source: MergingAccount, target: MergingAccount | undefined, gra
   return { accountId: id, version: version + 1n, at, ...nothing, access: changedAccess(before, after, at) }
 }
 
-async function joinAccounts(tx: Tx, source: MergingAccount, target: MergingAccount): Promise<void> {
+async function joinAccounts(tx: Tx, source: MergingAccount, target: MergingAccount): Promise<MovedAccount> {
   const outcome = decideMerge(await accountOf(tx, source), await accountOf(tx, target))
-  await moveGrants(tx, source.id, target.id)
-  await moveEntityTerms(tx, source.id, target.id)
+  const grants = await moveGrants(tx, source.id, target.id)
+  const terms = await moveEntityTerms(tx, source.id, target.id)
   await writeMerged(tx, target.id, outcome)
   if (outcome.entities.length > 0) {
     await writeMergedEntities(tx, { source: source.id, target: target.id }, outcome.entities)
   }
-  await closeMerged(tx, source.id, target.id)
+  const accounts = await closeMerged(tx, source.id, target.id)
+  return {
+    featureId: source.feature_id,
+    source: String(source.id),
+    target: String(target.id),
+    ...{ grants: grants.map(String), terms: terms.map(String), accounts: accounts.map(String) },
+  }
 }
 
 /** Counters and clock; the grants move as rows, without being read. */

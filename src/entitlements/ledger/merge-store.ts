@@ -1,4 +1,5 @@
 import type { Tx } from '../../db/pool.ts'
+import { must } from '../../kernel/assert.ts'
 import type { Scope } from '../../tenancy/index.ts'
 
 export interface MergingAccount {
@@ -30,20 +31,39 @@ export function selectAllEntities(
   return tx.query(`select entity_id, used_total, registered from account_entity where account_id = $1`, [accountId])
 }
 
-/** The target customer has no such account: the source's becomes theirs. */
-export async function repointAccount(tx: Tx, accountId: bigint, customerId: string): Promise<void> {
-  await tx.query(`update account set customer_id = $2, version = version + 1 where id = $1`, [accountId, customerId])
+/** A new account, of a customer whose record the caller holds. */
+export async function openAccount(
+  tx: Tx,
+  scope: Scope,
+  customerId: string,
+  featureId: number,
+): Promise<MergingAccount> {
+  const [row] = await tx.query<MergingAccount>(
+    `insert into account (scope_id, customer_id, feature_id)
+     values ($1, $2, $3)
+     on conflict (scope_id, customer_id, feature_id) do update
+     set version = account.version
+     returning id, customer_id, feature_id, used_total, last_at_ms, version`,
+    [scope.scopeId, customerId, featureId],
+  )
+  return must(row, 'the account is there')
 }
 
-/** What attached Products give the entities of the account that are registered later. */
-export async function moveEntityTerms(tx: Tx, source: bigint, target: bigint): Promise<void> {
-  await tx.query(`update entity_terms set account_id = $2 where account_id = $1`, [source, target])
+/** What attached Products give the entities of the account that are registered later. Gives the ids of the rows. */
+export async function moveEntityTerms(tx: Tx, source: bigint, target: bigint): Promise<bigint[]> {
+  return idsOf(
+    await tx.query<Id>(`update entity_terms set account_id = $2 where account_id = $1 returning id`, [source, target]),
+  )
 }
 
-/** Twice, because each half has an index of its own. */
-export async function moveGrants(tx: Tx, source: bigint, target: bigint): Promise<void> {
-  await tx.query(`update ledger_grant set account_id = $2 where account_id = $1 and not settled`, [source, target])
-  await tx.query(`update ledger_grant set account_id = $2 where account_id = $1 and settled`, [source, target])
+/** Twice, because each half has an index of its own. Gives the ids of the grants. */
+export async function moveGrants(tx: Tx, source: bigint, target: bigint): Promise<bigint[]> {
+  const move = (half: string) =>
+    tx.query<Id>(`update ledger_grant set account_id = $2 where account_id = $1 and ${half} returning id`, [
+      source,
+      target,
+    ])
+  return idsOf([...(await move('not settled')), ...(await move('settled'))])
 }
 
 export async function writeMerged(
@@ -84,8 +104,24 @@ export async function writeMergedEntities(
   )
 }
 
-/** The source stays as a name for what was written about it, and so does everything that had been merged into it. */
-export async function closeMerged(tx: Tx, source: bigint, target: bigint): Promise<void> {
+/**
+ * The source stays as a name for what was written about it, and so does everything that had been merged into it, whose ids it
+ * gives.
+ */
+export async function closeMerged(tx: Tx, source: bigint, target: bigint): Promise<bigint[]> {
   await tx.query(`update account set merged_into = $2, version = version + 1 where id = $1`, [source, target])
-  await tx.query(`update account set merged_into = $2, version = version + 1 where merged_into = $1`, [source, target])
+  return idsOf(
+    await tx.query<Id>(
+      `update account set merged_into = $2, version = version + 1 where merged_into = $1 returning id`,
+      [source, target],
+    ),
+  )
+}
+
+interface Id {
+  id: bigint
+}
+
+function idsOf(rows: Id[]): bigint[] {
+  return rows.map(({ id }) => id)
 }

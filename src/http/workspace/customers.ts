@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox'
 import {
   byDistinctId,
   type Customer,
+  deleteCustomer,
   getCustomer,
   listCustomers,
   parseCustomerId,
@@ -18,7 +19,7 @@ import { closed, customerId, instant } from '../schema.ts'
 import { instantOf } from './amount.ts'
 import type { Endpoints } from './endpoint.ts'
 import { listAnswer, listOf, listQuery, pageOf, wholeList } from './list.ts'
-import { byId, environment, inProject, projectId } from './parts.ts'
+import { byId, deleted, environment, inProject, projectId } from './parts.ts'
 import { cleanProperties, editOf, PropertyEditBody } from './property-edit.ts'
 
 const CustomerObject = Type.Object(
@@ -52,7 +53,10 @@ export interface CustomerServices {
   tombstoneKey: Buffer
 }
 
-export function customers({ get, post, patch }: Endpoints, { pool, clock, tombstoneKey }: CustomerServices): void {
+export function customers(
+  { get, post, patch, delete: remove }: Endpoints,
+  { pool, clock, tombstoneKey }: CustomerServices,
+): void {
   get(
     {
       path: '/customers',
@@ -165,6 +169,30 @@ export function customers({ get, post, patch }: Endpoints, { pool, clock, tombst
       const states = { before: show(before, scope), after: show(customer, scope, warnings) }
       await change.audit('update', 'customer', states.after.id, states)
       return { status: 200, body: states.after }
+    },
+  )
+
+  remove(
+    {
+      path: '/customers/:id',
+      operationId: 'deleteCustomer',
+      tag,
+      summary: 'Delete a customer',
+      description:
+        'For ever. At once every distinct id of theirs is 410 `customer_deleted`, and events under way are dropped. What is ' +
+        'stored of them is erased in the background: `erased_at` of `GET /customer_changes` tells when it was.',
+      role: 'admin',
+      params: byId,
+      answers: { 200: deleted('customer') },
+      errors: [404],
+    },
+    async (change, { params }) => {
+      const { customer, scope } = await findCustomer(change.tx, change.scopes(), params.id)
+      await deleteCustomer(change.tx, scope, customer.id, { tombstoneKey })
+      const id = wireCustomerId(customer.id)
+      // No digest of what is to be forgotten.
+      await change.audit('delete', 'customer', id, {})
+      return { status: 200, body: { object: 'customer', id, deleted: true } }
     },
   )
 }

@@ -6,6 +6,7 @@ import { apiKeys } from './api-keys.ts'
 import { apps } from './apps.ts'
 import { balances } from './balances.ts'
 import { authenticateCaller, type CallerOptions } from './caller.ts'
+import { customerChanges } from './customer-changes.ts'
 import { type CustomerServices, customers } from './customers.ts'
 import { deadEvents } from './dead-events.ts'
 import { endpoints } from './endpoint.ts'
@@ -16,6 +17,7 @@ import { grants } from './grants.ts'
 import { type InvitationServices, invitations } from './invitations.ts'
 import { ledger } from './ledger.ts'
 import { members } from './members.ts'
+import { type MergeServices, merges } from './merges.ts'
 import { openEndpoints } from './open-endpoint.ts'
 import { operations } from './operations.ts'
 import { products } from './products.ts'
@@ -29,6 +31,7 @@ import { workspaces } from './workspaces.ts'
 export type WorkspaceApiServices = WorkspaceServices &
   CallerOptions &
   CustomerServices &
+  MergeServices &
   BalanceServices &
   InvitationServices & { signIn: SignIn }
 
@@ -57,6 +60,8 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     features(to, pool)
     products(to, pool)
     customers(to, services)
+    merges(to, services)
+    customerChanges(to, pool)
     balances(to, { pool, balances: createBalances(services) })
     ledger(to, pool)
     operations(to, pool)

@@ -51,6 +51,10 @@ function malformed() {
   return refuse('invalid_request', { param: 'cursor', message: 'cursor is not a next_cursor of this list' })
 }
 
+export function cursorOf(position: string): string {
+  return Buffer.from(JSON.stringify(position)).toString('base64url')
+}
+
 /** `positionOf` is what the next page begins after. */
 export function listAnswer<Row, Shown>(
   rows: Row[],
@@ -63,7 +67,7 @@ export function listAnswer<Row, Shown>(
     object: 'list' as const,
     data: shown.map(show),
     has_more: last !== undefined,
-    next_cursor: last === undefined ? null : Buffer.from(JSON.stringify(positionOf(last))).toString('base64url'),
+    next_cursor: last === undefined ? null : cursorOf(positionOf(last)),
   }
 }
 
