@@ -208,7 +208,10 @@ describe('password resets', () => {
     assert.ok(!stored.includes(token))
     const confirm = () => post('/password_resets/confirm', { token, password: 'a new password' })
     const both = await Promise.all([confirm(), confirm()])
-    assert.deepEqual(both.map(({ status }) => status).toSorted((a, b) => a - b), [200, 400])
+    assert.deepEqual(
+      both.map(({ status }) => status).toSorted((a, b) => a - b),
+      [200, 400],
+    )
     assertRefused(await confirm(), 400, 'invalid_request', 'token')
     assertRefused(await caller(api.url, body.token)('GET', '/workspaces'), 401, 'invalid_credentials')
     assertRefused(await signIn(email), 401, 'invalid_credentials')

@@ -135,7 +135,10 @@ describe('members', () => {
       const { owner, admin, path } = await people()
       await owner.call('PATCH', `${path}/members/${admin.id}`, { body: { role: 'owner' } })
       const left = await Promise.all([owner, admin].map((who) => who.call('DELETE', `${path}/members/${who.id}`)))
-      assert.deepEqual(left.map(({ status }) => status).toSorted((a, b) => a - b), [200, 409])
+      assert.deepEqual(
+        left.map(({ status }) => status).toSorted((a, b) => a - b),
+        [200, 409],
+      )
     }
   })
 })

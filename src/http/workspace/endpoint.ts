@@ -106,7 +106,8 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
         response: {
           ...answers,
           ...workspaceErrors(400, 401, ...(plan ? [402] : []), 403),
-          ...workspaceErrors(...errors, ...(body === undefined ? [] : [413]), 503),
+          // An Idempotency-Key may have been used for something else.
+          ...workspaceErrors(...errors, ...(method === 'POST' ? [409] : []), ...(body === undefined ? [] : [413]), 503),
         },
       },
       // Where every field may be left out, so may the body.
