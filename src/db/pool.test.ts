@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import test from 'node:test'
 import { testDatabase } from '../../test/harness/database.ts'
-import { isConnectionLoss, Pool } from './pool.ts'
+import { isConnectionLoss, isRetryable, Pool } from './pool.ts'
 
 test('a transaction that throws leaves nothing behind', async () => {
   await using database = await testDatabase()
@@ -14,6 +14,23 @@ test('a transaction that throws leaves nothing behind', async () => {
   })
   await assert.rejects(work, /stop/)
   assert.deepEqual(await database.pool.query('select n from t'), [])
+})
+
+test('a transaction that stood still too long is lost with its connection, and worth another try', async () => {
+  await using database = await testDatabase()
+  await using pool = new Pool(database.url, {
+    ...{ name: 'test', max: 1 },
+    settings: { idle_in_transaction_session_timeout: '20ms' },
+  })
+  const work = pool.transaction(async (tx) => {
+    await tx.query('select 1')
+    while (
+      (await database.pool.query(`select 1 from pg_stat_activity where state = 'idle in transaction'`)).length > 0
+    );
+    await tx.query('select 2')
+  })
+  await assert.rejects(work, (error) => isConnectionLoss(error) && isRetryable(error))
+  assert.deepEqual(await pool.query('select 3 as n'), [{ n: 3 }])
 })
 
 test('a connection that the server ends in the breath in which it was made fails its user only, not the process', async () => {

@@ -111,7 +111,8 @@ export function sqlState(error: unknown): string | undefined {
 export function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const state = sqlState(error)
-  if (state !== undefined) return state.startsWith('08') || state.startsWith('57P')
+  // 25P03 and 25P04 end the session too: a process that was held up in a transaction finds it gone.
+  if (state !== undefined) return /^(08|57P|25P0[34])/.test(state)
   const { code = '' } = error as NodeJS.ErrnoException // of a socket, when it is one
   return lostCodes.has(code) || lostWords.test(error.message)
 }
@@ -130,7 +131,7 @@ const lostWords =
 export function isRetryable(error: unknown): boolean {
   const state = sqlState(error)
   if (state === undefined) return isConnectionLoss(error)
-  return /^(08|40|53|57|55P03|58)/.test(state)
+  return /^(08|25P0[34]|40|53|57|55P03|58)/.test(state)
 }
 
 /** Turns a retryable database error into the 503 that callers retry; gives anything else back. */

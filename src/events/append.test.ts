@@ -7,7 +7,7 @@ import { testDatabase } from '../../test/harness/database.ts'
 import type { Pool } from '../db/pool.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Refusal } from '../kernel/errors.ts'
-import { createLog } from './append.ts'
+import { createLog, type EventLog } from './append.ts'
 import { normalise } from './normalise.ts'
 import { ensurePartitions } from './partitions.ts'
 import { takeBatch } from './take-batch.ts'
@@ -261,6 +261,79 @@ test('more waits than the queue holds is refused at once', async () => {
   const refused = results.filter((result) => result.status === 'rejected')
   assert.ok(refused.length >= 300)
   assert.equal((await stored()).length, events.length - refused.length)
+})
+
+/** A log whose writers all wait for the table while `work` runs. */
+async function heldUp<T>(
+  limits: { waitingEventsMax: number; waitingBytesMax: number; waitMsMax: number },
+  work: (log: EventLog) => Promise<T>,
+): Promise<T> {
+  await using held = createLog({ url: database.url, tombstoneKey, clock: systemClock, limits })
+  const busy = await pool.transaction(async (tx) => {
+    await tx.query('lock table event_log in access exclusive mode')
+    const writers: Promise<unknown>[] = []
+    for (let n = 1; n <= 4; n++) {
+      writers.push(n <= 2 ? held.append(origin, event()) : held.appendBatch(origin, [event()], { stream: 'live' }))
+      // One by one, so that each takes a writer of its own.
+      while ((await waitingForLock()) < n) await setImmediate()
+    }
+    const settled = Promise.allSettled(writers)
+    const result = await work(held)
+    return { result, settled }
+  })
+  await busy.settled
+  return busy.result
+}
+
+async function waitingForLock(): Promise<number> {
+  const rows = await pool.query(
+    `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  )
+  return rows.length
+}
+
+const isBusy = (error: unknown) => {
+  assert.ok(error instanceof Refusal, String(error))
+  assert.equal(error.code, 'service_unavailable')
+  const { retryAfterS } = error.detail
+  assert.ok(retryAfterS !== undefined && retryAfterS >= 1 && retryAfterS <= 8)
+  return true
+}
+
+const roomy = { waitingEventsMax: 40, waitingBytesMax: 40 * 2 ** 20, waitMsMax: 60_000 }
+
+test('a quarter of the queue is for single events, the rest for batches: what is beyond is refused at once', async () => {
+  await heldUp(roomy, async (held) => {
+    const ignored = (appending: Promise<unknown>) => void appending.catch(() => {})
+    for (let n = 0; n < 10; n++) ignored(held.append(origin, event()))
+    await assert.rejects(held.append(origin, event()), isBusy)
+    ignored(
+      held.appendBatch(
+        origin,
+        Array.from({ length: 29 }, () => event()),
+        { stream: 'live' },
+      ),
+    )
+    ignored(held.appendBatch(origin, [event()], { stream: 'live' }))
+    await assert.rejects(held.appendBatch(origin, [event()], { stream: 'live' }), isBusy)
+    assert.equal(held.stats().waitingEvents, 4 + 10 + 30)
+    assert.equal(held.stats().refused, 2)
+  })
+})
+
+test('the queue is bounded by bytes too', async () => {
+  const text = event().text.length
+  await heldUp({ ...roomy, waitingBytesMax: 4 * 3 * text }, async (held) => {
+    for (let n = 0; n < 3; n++) void held.append(origin, event()).catch(() => {})
+    await assert.rejects(held.append(origin, event()), isBusy)
+  })
+})
+
+test('an event that no writer takes in time is refused', async () => {
+  await heldUp({ ...roomy, waitMsMax: 30 }, async (held) => {
+    await assert.rejects(held.append(origin, event()), isBusy)
+    await assert.rejects(held.appendBatch(origin, [event()], { stream: 'live' }), isBusy)
+  })
 })
 
 test('workers are told of the lanes that have something to do', async () => {
