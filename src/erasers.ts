@@ -1,4 +1,4 @@
-import { type Eraser, wireCustomerId } from './customers/index.ts'
+import { type Eraser, segmentEraser, wireCustomerId } from './customers/index.ts'
 import { createLedgerEraser } from './entitlements/index.ts'
 import { eraseEvents } from './events/index.ts'
 import { type Refusal, refuse } from './kernel/errors.ts'
@@ -6,7 +6,12 @@ import { eraseAnswers, type InstanceSecrets } from './tenancy/index.ts'
 
 /** What is erased of a deleted customer, part by part; the log comes after them. Names are remembered: they stay. */
 export function erasersOf(secrets: InstanceSecrets): Eraser[] {
-  return [{ name: 'events', erase: eraseEvents }, { name: 'ledger', erase: createLedgerEraser(secrets) }, answers]
+  return [
+    { name: 'events', erase: eraseEvents },
+    { name: 'ledger', erase: createLedgerEraser(secrets) },
+    segmentEraser,
+    answers,
+  ]
 }
 
 /** What the Workspace API would repeat for an Idempotency-Key. */

@@ -3,7 +3,7 @@ import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
-import { createProjection } from './customers/index.ts'
+import { createProjection, createSegmentConsumer, type MembershipConsumer, runSegments } from './customers/index.ts'
 import { type Consumer, laneStats, runLanes } from './events/index.ts'
 import { must } from './kernel/assert.ts'
 import { systemClock as clock } from './kernel/clock.ts'
@@ -25,15 +25,18 @@ export async function runLaneWorker(): Promise<void> {
   const stop = new AbortController()
   const log = openLog({ level: logLevel, name: 'worker' })
   const projection = createProjection({ tombstoneKey: Buffer.from(tombstoneKey), participants })
-  const consumers: Consumer[] = []
+  const told: MembershipConsumer[] = []
+  const consumers: Consumer[] = [createSegmentConsumer(clock, told)]
   const stats = laneStats(() => clock.now())
   const telling = setInterval(() => parent.postMessage(stats.read()), statsMs)
 
   const running = runLanes({ url, projection, consumers, clock, log, signal: stop.signal, observe: stats.observe })
+  const steps = runSegments({ url, consumers: told, clock, log, signal: stop.signal })
   await once(parent, 'message')
   clearInterval(telling)
   stop.abort()
   await running
+  await steps
   parent.close()
 }
 

@@ -1,7 +1,8 @@
-import type { MergeParticipant } from './customers/index.ts'
+import { type MergeParticipant, segmentParticipant } from './customers/index.ts'
 import { mergeAccounts, splitAccounts } from './entitlements/index.ts'
 
 /** What moves with customers that merge or split, in this order. */
 export const participants: readonly MergeParticipant[] = [
   { name: 'accounts', merge: mergeAccounts, split: splitAccounts },
+  segmentParticipant,
 ]

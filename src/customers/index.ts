@@ -8,6 +8,23 @@ export { type IdentityServices, mergeCustomers } from './merge.ts'
 export { createProjection } from './projection.ts'
 export { byDistinctId, getCustomer, listCustomers, listMerges, recordsOf } from './read.ts'
 export { resolveOrCreate } from './resolve.ts'
+export { auditSegments } from './segments/audit.ts'
+export { segmentEraser } from './segments/eraser.ts'
+export { explainMembership } from './segments/explain.ts'
+export { createSegmentConsumer, type MembershipConsumer } from './segments/lane.ts'
+export {
+  createSegment,
+  deleteSegment,
+  getSegment,
+  listSegments,
+  type UsedSegment,
+  updateSegment,
+} from './segments/manage.ts'
+export { segmentParticipant } from './segments/participant.ts'
+export { previewSegment } from './segments/preview.ts'
+export { listMembers, membershipsOf } from './segments/read.ts'
+export type { Membership } from './segments/read-store.ts'
+export { runSegments } from './segments/run.ts'
 export { settleChanges } from './settle.ts'
 export { selectBacklog } from './settle-store.ts'
 export { splitMerge } from './split.ts'

@@ -31,7 +31,8 @@ export interface Found {
 /** A visit under way. */
 export interface Opened {
   visit: Visit
-  before: CustomerState | null
+  /** As it was stored, and when its timer was to ring. */
+  before: { text: string; now: number; due: number | null } | null
   state: CustomerState
   properties: JsonObject | null
   /** Versions that are told of all its events again; they come from the event table. */
@@ -49,8 +50,9 @@ export function open(
   found: Found,
   at: { now: number; walkedTo: string | null },
 ): Opened {
-  const before = found.text === null ? null : parseState(found.text)
-  const state = found.text === null ? emptyState() : parseState(found.text)
+  const { text } = found
+  const state = text === null ? emptyState() : parseState(text)
+  const before = text === null ? null : { text, now: state.now, due: state.due }
   forgetGone(state, set)
   state.now = Math.max(state.now, at.now)
   const walked = at.walkedTo !== null && visit.customerId <= at.walkedTo
@@ -93,7 +95,8 @@ export function close(set: CompiledSet, opened: Opened): Closed {
   for (const version of properties ? lookAt(state, known, properties) : []) touched.add(version)
   for (const version of recounted) touched.add(version)
   const outcome = evaluate(set, state, everything ? 'all' : touched, { tellAll: visit.cause === 'merge' })
-  const changed = before === null ? !isNothing(state) : !isSame(before, state)
+  // That time went by is no change.
+  const changed = before === null ? !isNothing(state) : stateText({ ...state, now: before.now }) !== before.text
   const rang = visit.whole || visit.recount
   return {
     ...outcome,
@@ -111,9 +114,4 @@ function leavesToLookAt(set: CompiledSet, keys: Set<string>, recounted: Set<Vers
 
 function isNothing({ leaves, members, access, told, due }: CustomerState): boolean {
   return leaves.size + members.size + access.size + told.size === 0 && due === null
-}
-
-/** That time went by is no change. */
-function isSame(before: CustomerState, after: CustomerState): boolean {
-  return stateText({ ...before, now: 0 }) === stateText({ ...after, now: 0 })
 }
