@@ -4,7 +4,7 @@ import { setPriority } from 'node:os'
 import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createProjection, createSegmentConsumer, type MembershipConsumer, runSegments } from './customers/index.ts'
-import { type Consumer, laneStats, runLanes } from './events/index.ts'
+import { type Consumer, countEvents, createDiscovery, laneStats, runLanes } from './events/index.ts'
 import { must } from './kernel/assert.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { openLog } from './log.ts'
@@ -26,7 +26,7 @@ export async function runLaneWorker(): Promise<void> {
   const log = openLog({ level: logLevel, name: 'worker' })
   const projection = createProjection({ tombstoneKey: Buffer.from(tombstoneKey), participants })
   const told: MembershipConsumer[] = []
-  const consumers: Consumer[] = [createSegmentConsumer(clock, told)]
+  const consumers: Consumer[] = [countEvents, createDiscovery(), createSegmentConsumer(clock, told)]
   const stats = laneStats(() => clock.now())
   const telling = setInterval(() => parent.postMessage(stats.read()), statsMs)
 

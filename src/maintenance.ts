@@ -2,12 +2,15 @@ import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { Pool } from './db/pool.ts'
 import { ensureEntryPartitions, sweepGrants } from './entitlements/index.ts'
-import { checkLogMeta, ensurePartitions, forgetOldEvents } from './events/index.ts'
+import { checkLogMeta, ensurePartitions, forgetEventAnswers, forgetOldEvents } from './events/index.ts'
 import { forgetExpired, forgetIdempotentAnswers } from './tenancy/index.ts'
 
 const everyMs = 3600_000
 
-/** Notes how far the log's order goes, makes partitions ahead of time and forgets old idempotent answers: now, and every hour, when it also forgets old events and sweeps the ledger. Safe in any number of processes. */
+/**
+ * Notes how far the log's order goes, makes partitions ahead of time and forgets old idempotent answers and sessions: now, and every hour, when it also forgets
+ * old events and sweeps the ledger. Safe in any number of processes.
+ */
 export async function startMaintenance(pool: Pool, config: Config, log: Logger): Promise<Disposable> {
   await maintain(pool)
   const stop = new AbortController()
@@ -28,6 +31,7 @@ export async function startMaintenance(pool: Pool, config: Config, log: Logger):
 /** The sweep reads every grant, so no start waits for it. */
 async function hourly(pool: Pool, config: Config, log: Logger, signal: AbortSignal): Promise<void> {
   await maintain(pool)
+  await forgetEventAnswers(pool)
   const forgotten = await forgetOldEvents(pool, { eventDays: config.eventRetentionDays })
   if (forgotten && forgotten.partitions.length > 0) log.info(forgotten, 'old events were removed')
   await sweepGrants(pool, signal)

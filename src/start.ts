@@ -14,10 +14,11 @@ import {
   createVersions,
   ledgerSettings,
 } from './entitlements/index.ts'
-import { checkLogMeta, createIntakeGuard, createLog, type LaneStats } from './events/index.ts'
+import { checkLogMeta, createIntakeGuard, createLog, openEventReads, startExports, type LaneStats } from './events/index.ts'
 import { finishRequestsOf } from './finish-requests.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
+import { eventObject } from './http/workspace/event-object.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { aboveDatabaseStopMsMax, accountWaitsAtOnce } from './kernel/limits.ts'
 import { wireNames } from './kernel/wire-names.ts'
@@ -75,6 +76,7 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
 
   const lanes = config.role.worker ? started.use(startWorker({ url, secrets }, log)).stats : undefined
   if (config.role.worker) started.use(startSettling({ url, secrets }, log))
+  if (config.role.worker) started.use(startExports({ url, clock, log, show: eventObject }))
   const server = config.role.api
     ? await createServer(await services(started, { config, log, url, pool, secrets, ready, lanes }))
     : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, { pool, lanes }) })
@@ -120,6 +122,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const dataDir = config.databaseUrl === undefined ? config.dataDir : null
   const guard = started.use(createIntakeGuard({ pool, log, dataDir }))
   const eventLog = started.use(createLog({ url, tombstoneKey, clock, guard: guard.check }))
+  const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
   return {
     log,
     health: { version, ready },
@@ -153,6 +156,9 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       signIn: started.use(openSignIn({ pool, sealingKey, publicUrl, log })),
       standing: createStanding(reads),
       participants,
+      appendBatch: eventLog.appendBatch,
+      ...eventReads,
+      log,
     },
     extend: docsPages,
   }

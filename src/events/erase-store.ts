@@ -1,6 +1,7 @@
 import type { Tx } from '../db/pool.ts'
 import type { Scope } from '../tenancy/index.ts'
 import type { ErasedNames } from './erase.ts'
+import { uncount } from './queries/rollup-store.ts'
 
 /** A place in one stream of the log; numbers as PostgreSQL writes them. */
 export type LogPlace = {
@@ -36,21 +37,28 @@ export async function repointEvents(
 }
 
 export async function deleteEvents(tx: Tx, { scopeId }: Scope, customerIds: string[], limit: number): Promise<number> {
-  const { rowCount } = await tx.client.query(
-    `delete from event e
-     using (
-       select pos, received_at
-       from event
-       where scope_id = $1
-         and customer_id = any($2::uuid[])
-       limit $3
-     ) next
-     where e.scope_id = $1
-       and e.pos = next.pos
-       and e.received_at = next.received_at`,
+  const [deleted] = await tx.query<{ rows: number }>(
+    `with gone as (
+       delete from event e
+       using (
+         select pos, received_at
+         from event
+         where scope_id = $1
+           and customer_id = any($2::uuid[])
+         limit $3
+       ) next
+       where e.scope_id = $1
+         and e.pos = next.pos
+         and e.received_at = next.received_at
+       returning e.scope_id, e.event, e.ts, e.app_id, e.value
+     ), uncounted as (
+       ${uncount('gone')}
+     )
+     select count(*)::int as rows
+     from gone`,
     [scopeId, customerIds, limit],
   )
-  return rowCount ?? 0
+  return deleted?.rows ?? 0
 }
 
 /** Events that could not be applied, and samples of warnings. */

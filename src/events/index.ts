@@ -20,6 +20,7 @@ export type { LogStats } from './log-counts.ts'
 export { beginGeneration, checkLogMeta } from './log-meta.ts'
 export { type Normalised, normalise } from './normalise.ts'
 export { ensurePartitions } from './partitions.ts'
+export * from './queries/index.ts'
 export { replayDeadEvent } from './replay.ts'
 export { forgetOldEvents } from './retention.ts'
 export { takeBatch } from './take-batch.ts'
@@ -32,8 +33,10 @@ export {
   type Json,
   type JsonObject,
   type LaneEvent,
+  type Log,
   type LoggedEvent,
   type Projection,
+  SliceTooLarge,
   StaleSlice,
   type Warning,
 } from './types.ts'

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Pool } from '../db/pool.ts'
 import { forgetRowsAtOnce } from '../kernel/limits.ts'
 import { behind } from './lag-store.ts'
+import { uncount } from './queries/rollup-store.ts'
 
 /** Any fixed number: one process at a time forgets. */
 const lockKey = 7_210_005
@@ -85,7 +86,15 @@ export async function passedSince(client: pg.ClientBase, name: string): Promise<
 export async function dropPartition(client: pg.ClientBase, { table, name, state }: OldPartition): Promise<void> {
   if (state === 'attached') await client.query(`alter table ${table} detach partition ${name} concurrently`)
   if (state === 'detaching') await client.query(`alter table ${table} detach partition ${name} finalize`)
-  await client.query(`drop table if exists ${name}`)
+  await client.query('begin')
+  try {
+    if (table === 'event') await client.query(uncount(name))
+    await client.query(`drop table if exists ${name}`)
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
   await client.query('delete from event_log_passed where name = $1', [name])
 }
 

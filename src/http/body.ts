@@ -15,6 +15,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Which content encoding the route takes; absent: none. */
     gzip?: 'allowed' | 'required'
+    /** Decompressed, where it is not the single event's or the batch's. */
+    inflatedBytesMax?: number
     /** The body as the published document shows it, where the route judges it without a schema. */
     documentedBody?: TSchema
   }
@@ -40,7 +42,9 @@ export function addJsonBodyParser(server: FastifyInstance): void {
     const gzip = request.routeOptions.config.gzip
     if (gzip !== 'required' && encoding === undefined) return settle(() => parseJsonObject(body), done)
     if (gzip === undefined || encoding !== 'gzip') return done(refuse('unsupported_encoding'))
-    return inflateWhole(body, gzip === 'required' ? batchInflatedBytesMax : eventBodyBytesMax).then(parseJsonObject)
+    const { inflatedBytesMax = gzip === 'required' ? batchInflatedBytesMax : eventBodyBytesMax } =
+      request.routeOptions.config
+    return inflateWhole(body, inflatedBytesMax).then(parseJsonObject)
   })
 }
 

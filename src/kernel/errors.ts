@@ -29,6 +29,7 @@ const catalogue = {
   rate_limited: [429, 'Too many requests.'],
   internal_error: [500, 'Something went wrong on our side.'],
   billing_unavailable: [503, 'Access cannot be decided at the moment. Retry with the same operation id.'],
+  query_timeout: [503, 'The query takes too long. Ask for less, or make an export with POST /v1/event_exports.'],
   service_unavailable: [503, 'The service cannot take the request at the moment. Retry.'],
 } as const satisfies Record<string, readonly [number, string]>
 

@@ -72,7 +72,7 @@ export const slicePropertiesBytesMax = 32 * MiB
 /** Tries of an event that fails alone, before it is set aside. */
 export const deadTriesMax = 3
 /** Before its second try, and twice that before its third. */
-export const deadTryPauseMs = 50
+export const deadTryPauseMs = 20
 /** Dead events that stop a lane: in a row, or of the last so many. That is a bad deploy, not bad data. */
 export const deadInRowMax = 20
 export const deadWindowRows = 1000
@@ -113,7 +113,6 @@ export const eventMonthsAhead = 3
 export const customerPropertiesBytesMax = 512 * 1024
 export const customerPropertiesKeysMax = 1000
 export const propertyKeyCharsMax = 200
-/** Events of one customer read at once when everything is counted again. */
 /** Conditions of segments, triggers and queries: filters of one step, values of one list, characters of one value. Each is asked for every event. */
 export const conditionFiltersMax = 20
 export const conditionValuesMax = 200
@@ -244,11 +243,6 @@ export const serverLogBytesMax = 4 * MiB
 /** Tags of profiles a process remembers, about 300 bytes each. */
 export const profileTagsMax = 50_000
 
-
-export const queriesAtOnceMax = 5
-export const queriesPerMinuteMax = 240
-export const listConnections = 4
-
 /** Rows of a backup go to the compressor in pieces of this size, and a line that describes tables is never longer than the other. */
 export const backupPieceBytes = 64 * 1024
 export const backupLineBytesMax = 16 * MiB
@@ -260,5 +254,58 @@ export const clockSkewMsMax = 2000
 export const mailGreetingMsMax = 5000
 /** Users, keys or workspaces that a command lists. */
 export const commandRowsMax = 1000
+/** Between additions to the usage figures: what a killed process loses. */
+export const usageFlushMs = 5000
+
+/** Questions about events. The longest range; a year and its comparison with the one before. */
+export const queryRangeMsMax = 400 * 24 * 3600_000
+export const querySeriesMax = 10
+export const queryStepsMax = 20
+export const queryPeriodsMax = 24
+export const queryFiltersMax = 20
+/** Properties to group by, and groups shown; the others are answered together. */
+export const queryGroupByMax = 3
+export const queryGroupsMax = 1000
+/** Hours of the longest range, and what one answer may have of them over all groups: about 10 MB. */
+export const queryBucketsMax = 10_000
+export const queryPointsMax = 200_000
+/** How long PostgreSQL may work on one, and on one whose caller comes back for the answer. */
+export const queryMsMax = 10_000
+export const queryLaterMsMax = 60_000
+/** For each workspace in one process, the second in a minute. */
+export const queriesAtOnceMax = 5
+export const queriesPerMinuteMax = 240
+/** Connections of one process that answer queries: what more callers would take from intake and lane. */
+export const queryConnections = 4
+export const listConnections = 4
+/** Answers that are fetched later are kept so long. */
+export const queryAnswerKeptMs = 24 * 3600_000
+/** Events of one page of a list, and positions that one page by position looks at. */
+export const eventPageMax = 1000
+export const eventPositionsScanMax = 20_000
+/** What their properties may have: a page may end before its limit. */
+export const eventPageBytesMax = 8 * MiB
+/** Names of a project, properties of a name: further ones are stored with their events and not listed. */
+export const eventNamesMax = 2000
+export const eventPropertiesMax = 500
+/** A name or property seen again is noted this often. */
+export const eventSeenEveryMs = 3600_000
+/** Names and properties a lane worker remembers, about 100 bytes each. */
+export const eventNamesRemembered = 50_000
+/** The newest events of a name whose values are offered, and how many of these. */
+export const eventValuesLookedAt = 10_000
+export const eventValuesMax = 100
+/** One file of an export: its events and its bytes, compressed; it is a row of the database. */
+export const exportFileRowsMax = 100_000
+export const exportFileBytesMax = 16 * MiB
+/** Events read at once for it: a few milliseconds of a thread that has requests to answer too. */
+export const exportPageRowsMax = 500
+export const exportKeptMs = 7 * 24 * 3600_000
+/** Exports of a project that wait or run. */
+export const exportsAtOnceMax = 10
+/** A worker's claim on an export, renewed by each file; tries before one is given up; looks for new ones. */
+export const exportLeaseMs = 120_000
+export const exportTriesMax = 5
+export const exportLookMs = 2000
 /** Features, and Products, of one exported catalogue: it is read and written at once. */
 export const catalogueObjectsMax = 5000

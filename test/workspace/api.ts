@@ -13,7 +13,7 @@ import {
   ensureEntryPartitions,
   ledgerSettings,
 } from '../../src/entitlements/index.ts'
-import { ensurePartitions } from '../../src/events/index.ts'
+import { createLog, ensurePartitions, openEventReads } from '../../src/events/index.ts'
 import { addJsonBodyParser } from '../../src/http/body.ts'
 import { sendRefusal, styleOf } from '../../src/http/errors.ts'
 import { requestId } from '../../src/http/request-id.ts'
@@ -120,6 +120,8 @@ export async function startApi(): Promise<Api> {
   const sealingKey = Buffer.alloc(32, 8)
   const publicUrl = 'https://turnpike.example'
   const signIn = stack.use(openSignIn({ pool, sealingKey, publicUrl, log }))
+  const eventLog = stack.use(createLog({ url, tombstoneKey, clock }))
+  const eventReads = stack.use(openEventReads({ url, clock, secret: tombstoneKey }))
   const catalogues = new Catalogues(pool, directory)
   const consume = createConsume({
     pool: ledgerPool,
@@ -140,6 +142,9 @@ export async function startApi(): Promise<Api> {
       catalogues,
       standing: createStanding({ pool: ledgerPool, tombstoneKey, clock }),
       participants,
+      appendBatch: eventLog.appendBatch,
+      ...eventReads,
+      log,
       sealingKey,
       publicUrl,
       signIn,

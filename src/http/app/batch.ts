@@ -14,7 +14,7 @@ export interface BatchOptions {
   appendBatch: EventLog['appendBatch']
 }
 
-const Reply = Type.Object(
+export const BatchReply = Type.Object(
   {
     status: oneOf('success', 'partial', 'error'),
     accepted: Type.Integer(),
@@ -60,7 +60,7 @@ export function batch(server: FastifyInstance, { clock, appendBatch }: BatchOpti
       description:
         'Body compressed with gzip. Accepted items are stored even when others fail: read `errors`. Retry with the same UUIDs.',
       tags: ['Events'],
-      response: { 200: Reply, ...appErrors(400, 401, 403, 413, 503) },
+      response: { 200: BatchReply, ...appErrors(400, 401, 403, 413, 503) },
     },
     handler: async (request, reply) => {
       const scope = must(request.app, 'the route is authenticated')

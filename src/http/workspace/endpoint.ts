@@ -6,7 +6,18 @@ import type { WireNames } from '../../kernel/wire-names.ts'
 import { closed, oneOf } from '../schema.ts'
 import type { Access } from './caller.ts'
 import { workspaceErrors } from './responses.ts'
-import { type Answer, type Change, changing, type Look, reading, type WorkspaceServices } from './route.ts'
+import {
+  type Answer,
+  type Ask,
+  asking,
+  type Change,
+  changing,
+  type Download,
+  type Look,
+  reading,
+  sending,
+  type WorkspaceServices,
+} from './route.ts'
 
 /** One operation: what it takes, what it answers, how the reference calls it. Everything named here is checked. */
 export interface Endpoint<Params extends TSchema, Query extends TSchema, Body extends TSchema> {
@@ -22,6 +33,8 @@ export interface Endpoint<Params extends TSchema, Query extends TSchema, Body ex
   answers: Record<number, TSchema>
   /** Statuses of errors beyond those that every operation may answer. */
   errors?: number[]
+  /** For bodies that may be compressed, or larger than others. */
+  takes?: { bodyLimit: number; inflatedBytesMax: number }
   /** Who may call it, where it is not a secret key and a session alike. */
   by?: Access['by']
   /** The least role of a session's user: `member`, and `admin` for DELETE, unless said otherwise. */
@@ -45,7 +58,11 @@ type Nothing = ReturnType<typeof closed<Record<never, never>>>
 
 export interface Endpoints {
   get: Reading
+  /** Answers with bytes that are no JSON. */
+  file: Sending
   post: Changing
+  /** A POST that changes nothing of its own: see `asking`. */
+  ask: Asking
   patch: Changing
   delete: Changing
 }
@@ -53,6 +70,16 @@ export interface Endpoints {
 type Reading = <Params extends TSchema = Nothing, Query extends TSchema = Nothing>(
   endpoint: Endpoint<Params, Query, Nothing>,
   handler: (look: Look, input: Input<Params, Query, Nothing>) => Promise<unknown>,
+) => void
+
+type Sending = <Params extends TSchema = Nothing, Query extends TSchema = Nothing>(
+  endpoint: Endpoint<Params, Query, Nothing>,
+  handler: (look: Look, input: Input<Params, Query, Nothing>) => Promise<Download>,
+) => void
+
+type Asking = <Params extends TSchema = Nothing, Query extends TSchema = Nothing, Body extends TSchema = Nothing>(
+  endpoint: Endpoint<Params, Query, Body>,
+  handler: (ask: Ask, input: Input<Params, Query, Body>) => Promise<Answer>,
 ) => void
 
 type Changing = <Params extends TSchema = Nothing, Query extends TSchema = Nothing, Body extends TSchema = Nothing>(
@@ -83,13 +110,17 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
     endpoint: Endpoint<Params, Query, Body>,
     handler: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>,
   ): void {
-    const { path, operationId, tag, summary, description, params, query, body, answers, errors = [] } = endpoint
+    const { path, operationId, tag, summary, description, params, query, body, answers, errors = [], takes } = endpoint
     const { by = 'key_or_session', role = method === 'DELETE' ? 'admin' : 'member' } = endpoint
     const { verified = true, plan = by === 'key_or_session' } = endpoint
     server.route({
       method,
       url: path,
-      config: { access: { by, role, verified, plan } },
+      ...(takes && { bodyLimit: takes.bodyLimit }),
+      config: {
+        access: { by, role, verified, plan },
+        ...(takes && { gzip: 'allowed', inflatedBytesMax: takes.inflatedBytesMax }),
+      },
       schema: {
         operationId,
         summary,
@@ -143,7 +174,21 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
         reading(services, (look, request) => handler(look, inputOf(request))),
       )
     },
+    file: (endpoint, handler) => {
+      add(
+        'GET',
+        endpoint,
+        sending(services, (look, request) => handler(look, inputOf(request))),
+      )
+    },
     post: change('POST'),
+    ask: (endpoint, handler) => {
+      add(
+        'POST',
+        endpoint,
+        asking(services, (ask, request) => handler(ask, inputOf(request))),
+      )
+    },
     patch: change('PATCH'),
     delete: change('DELETE'),
   }

@@ -11,7 +11,11 @@ import { type CustomerServices, customers } from './customers.ts'
 import { deadEvents } from './dead-events.ts'
 import { endpoints } from './endpoint.ts'
 import { entities } from './entities.ts'
+import { eventExports } from './event-exports.ts'
+import { eventNames } from './event-names.ts'
+import { type EventQueryServices, eventQueries } from './event-queries.ts'
 import { eventWarnings } from './event-warnings.ts'
+import { type EventServices, events } from './events.ts'
 import { features } from './features.ts'
 import { grants } from './grants.ts'
 import { type InvitationServices, invitations } from './invitations.ts'
@@ -33,6 +37,8 @@ export type WorkspaceApiServices = WorkspaceServices &
   CustomerServices &
   MergeServices &
   BalanceServices &
+  EventServices &
+  EventQueryServices &
   InvitationServices & { signIn: SignIn }
 
 /**
@@ -67,6 +73,10 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     operations(to, pool)
     grants(to, pool)
     entities(to, pool)
+    events(to, services)
+    eventQueries(to, services)
+    eventNames(to, services.listPool)
+    eventExports(to, pool)
     deadEvents(to, services)
     eventWarnings(to, pool)
   })

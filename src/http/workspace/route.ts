@@ -9,7 +9,9 @@ import { seal, unseal } from '../../kernel/seal.ts'
 import {
   claimIdempotencyKey,
   type Directory,
+  findIdempotentAnswer,
   insertAudit,
+  type SavedAnswer,
   type Scope,
   saveIdempotentAnswer,
   touchCatalogue,
@@ -125,6 +127,91 @@ export function changing<Request extends FastifyRequest>(
     }
     if (answer.replayed) reply.header('idempotent-replayed', 'true')
     return reply.code(answer.status).header('content-type', 'application/json; charset=utf-8').send(answer.text)
+  }
+}
+
+/** What the handler of a POST that changes nothing of its own gets. */
+export interface Ask extends Look {
+  /** Of the request; lower case. */
+  header(name: string): string | undefined
+  /** Of the answer, also when it is a refusal. */
+  tell(header: string, value: string | number): void
+}
+
+/**
+ * Runs a handler outside of any transaction: it only reads, or repeating it changes nothing. The answer is saved for an
+ * Idempotency-Key afterwards; held open meanwhile, the transaction would hold every lane back.
+ */
+export function asking<Request extends FastifyRequest>(
+  services: WorkspaceServices,
+  handler: (ask: Ask, request: Request) => Promise<Answer>,
+) {
+  const { pool, directory } = services
+  return async (request: Request, reply: FastifyReply): Promise<FastifyReply> => {
+    const caller = must(request.caller, 'the route is authenticated')
+    const send = ({ status, body }: { status: number; body: string }, { replayed = false } = {}) => {
+      if (replayed) reply.header('idempotent-replayed', 'true')
+      return reply.code(status).header('content-type', 'application/json; charset=utf-8').send(body)
+    }
+    const { workspaceId } = caller
+    const key = idempotencyKeyOf(request)
+    const fingerprint = key === undefined ? undefined : fingerprintOf(request, caller)
+    const replay = (saved: SavedAnswer | undefined) => {
+      if (saved && fingerprint && !saved.fingerprint.equals(fingerprint)) throw refuse('idempotency_conflict')
+      return saved
+    }
+    try {
+      const before = key === undefined ? undefined : replay(await findIdempotentAnswer(pool, workspaceId, key))
+      if (before) return send(before, { replayed: true })
+      const ask: Ask = {
+        caller,
+        scope: (projectId) => scopeOf(directory, caller, projectId),
+        scopes: (projectId) => scopesOf(directory, caller, projectId),
+        header: (name) => request.headers[name]?.toString(),
+        tell: (header, value) => void reply.header(header, String(value)),
+      }
+      const { status, body } = await handler(ask, request)
+      const text = JSON.stringify(body)
+      if (key !== undefined && fingerprint !== undefined) {
+        const other = await pool.transaction(async (tx) => {
+          const saved = replay(await claimIdempotencyKey(tx, workspaceId, key, fingerprint))
+          if (!saved) await saveIdempotentAnswer(tx, workspaceId, key, { status, body: text })
+          return saved
+        })
+        if (other) return send(other, { replayed: true })
+      }
+      return send({ status, body: text })
+    } catch (error) {
+      throw unavailable(error, 'service_unavailable')
+    }
+  }
+}
+
+/** Bytes that are sent as they are. */
+export interface Download {
+  type: string
+  name: string
+  bytes: Buffer
+}
+
+export function sending<Request extends FastifyRequest>(
+  { directory }: WorkspaceServices,
+  handler: (look: Look, request: Request) => Promise<Download>,
+) {
+  return async (request: Request, reply: FastifyReply): Promise<FastifyReply> => {
+    const caller = must(request.caller, 'the route is authenticated')
+    const look: Look = {
+      caller,
+      scope: (projectId) => scopeOf(directory, caller, projectId),
+      scopes: (projectId) => scopesOf(directory, caller, projectId),
+    }
+    const { type, name, bytes } = await handler(look, request).catch((error: unknown) => {
+      throw unavailable(error, 'service_unavailable')
+    })
+    return reply
+      .header('content-type', type)
+      .header('content-disposition', `attachment; filename="${name}"`)
+      .send(bytes)
   }
 }
 

@@ -1,0 +1,133 @@
+/**
+ * `npm run bench:queries`: stores events as the lane leaves them and measures what asking about them costs, and what asking
+ * costs those who send events meanwhile. `--events 5000000 --repeats 7 --seconds 10`.
+ */
+import { parseArgs } from 'node:util'
+import { Pool } from '../src/db/pool.ts'
+import { must } from '../src/kernel/assert.ts'
+import { jobOf } from './cases.ts'
+import { idPrefix } from './ids.ts'
+import { measure } from './measure.ts'
+import { readOptions } from './options.ts'
+import { fillEvents } from './queries-store.ts'
+import { type FirstRun, type Service, startService } from './service.ts'
+import * as store from './store.ts'
+
+const { values } = parseArgs({
+  options: {
+    events: { type: 'string', default: '5000000' },
+    repeats: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '10' },
+  },
+})
+const [events, repeats, seconds] = [Number(values.events), Number(values.repeats), Number(values.seconds)]
+const dayMs = 86_400_000
+const days = 60
+/** Events a second that are sent while others ask. */
+const ratePerS = 1000
+
+await using service = await startService()
+await using db = new Pool(service.databaseUrl('turnpike'), {
+  name: 'bench',
+  max: 1,
+  settings: { statement_timeout: '0' },
+})
+const { firstRun } = service
+const scopeId = await store.scopeOf(db, firstRun.project_id)
+const end = Math.floor(Date.parse('2026-06-01T00:00:00Z') / dayMs) * dayMs
+console.log(`storing ${events} events`)
+const customerId = await fillEvents(db, { scopeId, events, start: end - days * dayMs, end })
+
+const iso = (at: number) => new Date(at).toISOString()
+const month = { start: iso(end - 30 * dayMs), end: iso(end) }
+/** No edge of a slot: the rows are asked. */
+const oddMonth = { start: iso(end - 30 * dayMs + 1), end: iso(end) }
+const daily = {
+  type: 'trend',
+  time_range: month,
+  interval: 'day',
+  series: [{ event: 'event_1', measure: { type: 'count' } }],
+}
+const funnel = {
+  ...{ type: 'funnel', time_range: { start: iso(end - days * dayMs), end: iso(end) } },
+  ...{ window: { value: 7, unit: 'day' }, start: 'first' },
+  steps: [{ event: 'event_1' }, { event: 'event_2' }, { event: 'event_3' }],
+}
+const asked: [name: string, aimMs: number | null, call: () => Promise<Response>][] = [
+  ['count per day, 30 days, from slots', 10, () => ask(daily)],
+  ['count per day, 30 days, from rows', 300, () => ask({ ...daily, time_range: oddMonth })],
+  [
+    'count per day, 30 days, with a filter',
+    null,
+    () => ask({ ...daily, filters: [{ scope: 'event', property: 'plan', op: 'eq', value: 'pro' }] }),
+  ],
+  [
+    'customers per day, 30 days',
+    null,
+    () => ask({ ...daily, series: [{ event: 'event_1', measure: { type: 'unique_customers' } }] }),
+  ],
+  ['funnel of 3 steps, 60 days, first start', 1500, () => ask(funnel)],
+  ['the same from any start', null, () => ask({ ...funnel, start: 'any' })],
+  ['timeline of one customer', 20, () => get(`/customers/cus_${customerId}/events`)],
+  ['newest events', 20, () => get('/events?limit=100')],
+  ['newest events of one name', 20, () => get('/events?limit=100&event=event_3')],
+  ['events by position', 20, () => get('/events?limit=100&sort=position')],
+]
+for (const [name, aimMs, call] of asked) {
+  await timed(call)
+  const times: number[] = []
+  for (let i = 0; i < repeats; i++) times.push(await timed(call))
+  const median = must(times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)], 'it was timed')
+  console.log(`${name.padEnd(42)} ${median.toFixed(1).padStart(8)} ms${aimMs === null ? '' : `  (aim ${aimMs})`}`)
+}
+
+const alone = await intake()
+const beside = await intake(async () => {
+  await Promise.all(Array.from({ length: 5 }, () => ask(funnel)))
+})
+console.log(
+  `/event at ${ratePerS}/s, p99: alone ${alone.toFixed(1)} ms, beside 5 funnels at once ${beside.toFixed(1)} ms`,
+)
+
+async function intake(meanwhile?: () => Promise<void>): Promise<number> {
+  const apiKey = must(keyOf(firstRun), 'the demo has an app')
+  const call = {
+    server: 'turnpike',
+    apiKey,
+    idPrefix: idPrefix(Math.round(performance.timeOrigin + performance.now()), 1),
+  } as const
+  const options = { ...readOptions([]), seconds }
+  const { port } = service as Service
+  const { outcome } = await measure({ ...jobOf('event', call, options), ratePerS, port }, meanwhile)
+  if (outcome.wrong > 0) throw new Error(`no figures: ${outcome.complaints.join('\n')}`)
+  return outcome.p99Ms
+}
+
+function keyOf({ apps }: FirstRun): string | undefined {
+  return apps[0]?.keys.test
+}
+
+async function timed(call: () => Promise<Response>): Promise<number> {
+  const startedAt = performance.now()
+  const response = await call()
+  const text = await response.text()
+  const ms = performance.now() - startedAt
+  if (response.status !== 200) throw new Error(`answered ${response.status}: ${text.slice(0, 500)}`)
+  return ms
+}
+
+function ask(query: object): Promise<Response> {
+  return fetch(`${firstRun.workspace_base_url}/event_queries`, {
+    method: 'POST',
+    headers: { ...headers(), 'content-type': 'application/json' },
+    body: JSON.stringify({ project_id: firstRun.project_id, ...query }),
+  })
+}
+
+function get(path: string): Promise<Response> {
+  return fetch(`${firstRun.workspace_base_url}${path}`, { headers: headers() })
+}
+
+function headers(): Record<string, string> {
+  return { authorization: `Bearer ${firstRun.secret_key}`, 'x-service-env': 'test' }
+}
