@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { bools, int8s, texts, uuids } from '../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../db/raw.ts'
 import { must } from '../kernel/assert.ts'
+import { slicePropertiesBytesMax } from '../kernel/limits.ts'
 import type { Scope } from '../tenancy/index.ts'
 import type { CustomerRecord } from './slice.ts'
 
@@ -27,11 +28,21 @@ interface LoadedName {
   alias: { identified: boolean; customer: LoadedRecord } | null
 }
 
+/** Bytes of the text, exact where it may be long: what is stored of that is compressed. Short ones are not read twice. */
+const textBytes = (column: string) =>
+  `case when pg_column_size(${column}) < 2000 then pg_column_size(${column}) else octet_length(${column}::text) end`
+
 const readNames: Statement = {
   name: 'customers_read_names',
   text: `
-    select (select pos from lane where id = $1), t.deleted, a.identified,
-      c.id, c.created_ms, c.identified, c.version, c.generation, c.alias_count, c.merged_into, c.properties, c.times
+    select (select pos from lane where id = $1), deleted, alias_identified,
+      id, created_ms, identified, version, generation, alias_count, merged_into,
+      case when bytes_before < ${slicePropertiesBytesMax} then properties::text end,
+      case when bytes_before < ${slicePropertiesBytesMax} then times::text end
+    from (
+    select i.n, t.deleted, a.identified as alias_identified,
+      c.id, c.created_ms, c.identified, c.version, c.generation, c.alias_count, c.merged_into, c.properties, c.times,
+      coalesce(sum(c.bytes) over (order by i.n rows between unbounded preceding and 1 preceding), 0) as bytes_before
     from unnest($2::text[], $3::bool[]) with ordinality as i(distinct_id, whole, n)
     left join lateral (
       select customer_id, identified
@@ -42,8 +53,9 @@ const readNames: Statement = {
     ) a on true
     left join lateral (
       select ${recordColumns},
-        case when i.whole then properties::text end as properties,
-        case when i.whole then props_at::text end as times
+        case when i.whole then properties end as properties,
+        case when i.whole then props_at end as times,
+        case when i.whole then ${textBytes('properties')} + ${textBytes('props_at')} end as bytes
       from customer
       where scope_id = $1
         and id = a.customer_id
@@ -56,10 +68,14 @@ const readNames: Statement = {
         and id_hash = sha256($4::bytea || convert_to(i.distinct_id, 'UTF8'))
       limit 1
     ) t on true
-    order by i.n`,
+    ) named
+    order by n`,
 }
 
-/** For each distinct id: whether it is deleted and whom it names; the customer's properties where `whole` asks for them. */
+/**
+ * For each distinct id: whether it is deleted and whom it names; the customer's properties where `whole` asks for them. Those
+ * behind the first 32 MiB are left out: 2,000 customers may have a gigabyte.
+ */
 export async function selectNames(
   client: pg.ClientBase,
   scope: Scope,

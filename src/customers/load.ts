@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type LoggedEvent, StaleSlice } from '../events/index.ts'
+import { type LoggedEvent, SliceTooLarge, StaleSlice } from '../events/index.ts'
 import { assert } from '../kernel/assert.ts'
 import { customerGenerationsMax } from '../kernel/limits.ts'
 import type { Scope } from '../tenancy/index.ts'
@@ -10,7 +10,7 @@ import { namesOnePerson } from './identity.ts'
 import { selectAliases, selectNames, selectTaken } from './load-store.ts'
 import type { CustomerRecord, SliceState } from './slice.ts'
 
-/** Reads what a slice of events will be applied to, in a fixed number of statements: one, and two more when ids are new. */
+/** Reads what a slice of events will be applied to, in a fixed number of statements: one, and two more when ids are new. Throws SliceTooLarge. */
 export async function loadSlice(
   client: pg.ClientBase,
   scope: Scope,
@@ -27,8 +27,10 @@ export async function loadSlice(
     deleted: new Set(),
     births: new Map(),
   }
+  const leftOut = new Set<string>()
   for (const [i, { alias, deleted }] of names.entries()) {
     const distinctId = distinctIds[i] ?? ''
+    if (alias?.customer.properties === null && wanted.get(distinctId) === true) leftOut.add(distinctId)
     if (deleted) state.deleted.add(distinctId)
     if (alias === null) continue
     const { customer, identified } = alias
@@ -37,6 +39,8 @@ export async function loadSlice(
     // Several ids may name one customer, and only some of them ask for its properties.
     if (customer.properties !== null || !state.customers.has(customer.id)) state.customers.set(customer.id, customer)
   }
+  if (leftOut.size > 0)
+    throw new SliceTooLarge(events.findIndex((event) => wholeIdsOf(event).some((id) => leftOut.has(id))))
   await loadOtherNames(client, scope, state, { events, force })
   const unknown = new Set(events.map(({ distinctId }) => distinctId).filter((id) => !state.aliases.has(id)))
   return { ...state, births: await foreseeBirths(client, scope, [...unknown]) }
@@ -46,12 +50,17 @@ export async function loadSlice(
 function idsOf(events: LoggedEvent[]): Map<string, boolean> {
   const wanted = new Map<string, boolean>()
   for (const event of events) {
-    const source = sourceIdOf(event)
-    if (source !== null) wanted.set(source, true)
-    const whole = source !== null || wanted.get(event.distinctId) === true || hasDirectives(event.payload)
-    wanted.set(event.distinctId, whole)
+    if (!wanted.has(event.distinctId)) wanted.set(event.distinctId, false)
+    for (const id of wholeIdsOf(event)) wanted.set(id, true)
   }
   return wanted
+}
+
+/** Of whom the event may read or change properties. */
+function wholeIdsOf(event: LoggedEvent): string[] {
+  const source = sourceIdOf(event)
+  if (source !== null) return [event.distinctId, source]
+  return hasDirectives(event.payload) ? [event.distinctId] : []
 }
 
 /** The other id of an identify that may lead to a merge. */
