@@ -119,7 +119,7 @@ test('of a deleted customer nothing is kept', async () => {
   await lane.settle(scope)
   await lane.send(scope, [{ distinctId: 'a' }, { distinctId: 'b' }])
   const { id } = await lane.customer(scope, 'a')
-  const whom = { customerIds: [id], distinctIds: ['a'] }
+  const whom = { customerIds: [id], distinctIds: ['a'], mentions: [] }
   assert.equal(await pool.transaction((tx) => segmentEraser.erase(tx, scope, whom)), true)
   for (const table of ['segment_customer', 'segment_timer', 'membership', 'membership_change']) {
     const rows = await pool.query<{ customer_id: string }>(`select customer_id from ${table} where scope_id = $1`, [
