@@ -75,7 +75,8 @@ function start(dataDir: string, port: number): ChildProcess {
   try {
     return spawn(process.execPath, ['src/main.ts', 'start'], {
       cwd: root,
-      env: { ...process.env, PORT: String(port), DATA_DIR: dataDir, DEMO: '1' },
+      // One caller asks more than any backend may.
+      env: { ...process.env, PORT: String(port), DATA_DIR: dataDir, DEMO: '1', WORKSPACE_RATE_LIMIT: '0' },
       stdio: ['ignore', log, log],
       // Ctrl-C is passed on by us, once everything that uses the database has stopped.
       detached: true,

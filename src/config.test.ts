@@ -23,6 +23,7 @@ test('with nothing set everything runs on the embedded database, with the demo',
     demo: true,
     eventRetentionDays: 400,
     metricsToken: undefined,
+    workspaceRateLimit: 60_000,
     logLevel: 'info',
   })
 })
@@ -45,6 +46,7 @@ test('every setting can be set', () => {
     DEMO: '1',
     EVENT_RETENTION_DAYS: '90',
     METRICS_TOKEN: 'scrape-me',
+    WORKSPACE_RATE_LIMIT: '0',
     LOG_LEVEL: 'debug',
   }
   assert.deepEqual(read(env), {
@@ -64,6 +66,7 @@ test('every setting can be set', () => {
     demo: true,
     eventRetentionDays: 90,
     metricsToken: 'scrape-me',
+    workspaceRateLimit: 0,
     logLevel: 'debug',
   })
 })

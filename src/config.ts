@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { workspaceRequestsPerMinute } from './kernel/limits.ts'
 import { StartError } from './kernel/start-error.ts'
 
 /** The settings of one process, read once. Frozen; secrets in it are never logged. */
@@ -31,6 +32,8 @@ export interface Config {
   eventRetentionDays: number
   /** Absent: metrics are for loopback callers only. */
   metricsToken: string | undefined
+  /** Requests a minute of one key or user; 0: no limit. */
+  workspaceRateLimit: number
   logLevel: string
 }
 
@@ -64,6 +67,7 @@ const settings = {
     'a whole number from 31 to 36500',
     (text) => /^\d{2,5}$/.test(text) && Number(text) >= 31 && Number(text) <= 36_500,
   ],
+  WORKSPACE_RATE_LIMIT: ['a whole number of requests a minute, 0 for no limit', (text) => /^\d{1,9}$/.test(text)],
   METRICS_TOKEN: ['1 to 256 visible ASCII characters', (text) => /^[!-~]{1,256}$/.test(text)],
   LOG_LEVEL: [logLevels.join(', '), (text) => logLevels.includes(text)],
 } as const satisfies Record<string, readonly [accepts: string, accepted: (text: string) => boolean]>
@@ -101,6 +105,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     demo: (env.DEMO ?? (databaseUrl === undefined ? '1' : '0')) === '1',
     eventRetentionDays: Number(env.EVENT_RETENTION_DAYS ?? 400),
     metricsToken: env.METRICS_TOKEN,
+    workspaceRateLimit: Number(env.WORKSPACE_RATE_LIMIT ?? workspaceRequestsPerMinute),
     logLevel: env.LOG_LEVEL ?? 'info',
   })
 }

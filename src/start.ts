@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
+import { countDecisions, countEvents } from './count-usage.ts'
 import { createCustomerIdHint } from './customers/index.ts'
 import { checkServer } from './db/check-server.ts'
 import { startEmbedded } from './db/embedded.ts'
@@ -39,6 +40,7 @@ import {
   openSignIn,
   opensDatabase,
   sealingKeyOf,
+  UsageTally,
 } from './tenancy/index.ts'
 import { version } from './version.ts'
 import { startWorker } from './worker.ts'
@@ -114,6 +116,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const directory = started.use(await Directory.open({ pool, url, clock, log }))
   const catalogues = new Catalogues(pool, directory)
   const marks = new Marks(pool, clock, log)
+  const usage = started.use(new UsageTally(pool, clock, log))
   const ledger = (name: string, max: number) =>
     started.use(new Pool(url, { name, max, pipeline: true, settings: ledgerSettings }))
   const reads = { pool: ledger('access', 4), catalogues, tombstoneKey, clock }
@@ -130,16 +133,16 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
     app: {
       directory,
       marks,
+      usage,
       names,
       clock,
       catalogues,
       renderBaseUrl: config.renderBaseUrl,
       assetBaseUrl: config.assetBaseUrl,
-      append: eventLog.append,
-      appendBatch: eventLog.appendBatch,
+      ...countEvents(usage, eventLog),
       customerIdHint: createCustomerIdHint({ pool: reads.pool, clock }),
-      check: createCheck(reads),
-      consume: createConsume(spending),
+      check: countDecisions(usage, createCheck(reads)),
+      consume: countDecisions(usage, createConsume(spending)),
       versions: createVersions(reads),
       standing: createStanding(reads),
     },
@@ -150,6 +153,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       pool,
       catalogues,
       clock,
+      requestsPerMinute: config.workspaceRateLimit,
       tombstoneKey,
       sealingKey,
       publicUrl,

@@ -7,6 +7,7 @@ export {
   updateApp,
 } from './apps.ts'
 export { type Allowance, attempt } from './attempts.ts'
+export { type AuditRow, selectAudit as listAudit } from './audit-store.ts'
 export {
   claimIdempotencyKey,
   eraseAnswers,
@@ -72,4 +73,6 @@ export type {
   User,
   Workspace,
 } from './types.ts'
+export { UsageTally } from './usage.ts'
+export { selectUsage as listUsage, type UsageDay } from './usage-store.ts'
 export { createWorkspace, getWorkspace, listWorkspaces, updateWorkspace } from './workspaces.ts'

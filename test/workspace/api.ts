@@ -147,6 +147,7 @@ export async function startApi(): Promise<Api> {
       log,
       sealingKey,
       publicUrl,
+      requestsPerMinute: 0,
       signIn,
     }),
   )

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { refuse } from '../../kernel/errors.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
-import { type AppScope, type Directory, looksLikeSecretKey, type Marks } from '../../tenancy/index.ts'
+import { type AppScope, type Directory, looksLikeSecretKey, type Marks, type UsageTally } from '../../tenancy/index.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -13,11 +13,12 @@ declare module 'fastify' {
 export interface AppAuthOptions {
   directory: Directory
   marks: Marks
+  usage: UsageTally
   names: WireNames
 }
 
 /** The publishable key in the body, or in the query of a GET; then whether the request names another app or environment. */
-export function authenticateApp({ directory, marks, names }: AppAuthOptions) {
+export function authenticateApp({ directory, marks, usage, names }: AppAuthOptions) {
   const appIdHeader = names.appIdHeader.toLowerCase()
   const appEnvironmentHeader = names.appEnvironmentHeader.toLowerCase()
   const environmentHeader = names.environmentHeader.toLowerCase()
@@ -33,6 +34,7 @@ export function authenticateApp({ directory, marks, names }: AppAuthOptions) {
       throw refuse('scope_mismatch')
     }
     marks.keyUsed('publishable', app.keyId)
+    usage.add(app.scopeId, 'requests')
     request.app = app
   }
 }

@@ -138,7 +138,13 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
           ...answers,
           ...workspaceErrors(400, 401, ...(plan ? [402] : []), 403),
           // An Idempotency-Key may have been used for something else.
-          ...workspaceErrors(...errors, ...(method === 'POST' ? [409] : []), ...(body === undefined ? [] : [413]), 503),
+          ...workspaceErrors(
+            ...errors,
+            ...(method === 'POST' ? [409] : []),
+            ...(body === undefined ? [] : [413]),
+            429,
+            503,
+          ),
         },
       },
       // Where every field may be left out, so may the body.

@@ -4,6 +4,7 @@ import type { SignIn } from '../../tenancy/index.ts'
 import { errorHandler } from '../errors.ts'
 import { apiKeys } from './api-keys.ts'
 import { apps } from './apps.ts'
+import { auditLog } from './audit-log.ts'
 import { balances } from './balances.ts'
 import { authenticateCaller, type CallerOptions } from './caller.ts'
 import { customerChanges } from './customer-changes.ts'
@@ -27,8 +28,10 @@ import { operations } from './operations.ts'
 import { products } from './products.ts'
 import { projects } from './projects.ts'
 import { publishableKeys } from './publishable-keys.ts'
+import { limitRate, type RateLimitOptions } from './rate-limit.ts'
 import type { WorkspaceServices } from './route.ts'
 import { tokens } from './tokens.ts'
+import { usageStats } from './usage-stats.ts'
 import { users } from './users.ts'
 import { workspaces } from './workspaces.ts'
 
@@ -39,7 +42,8 @@ export type WorkspaceApiServices = WorkspaceServices &
   BalanceServices &
   EventServices &
   EventQueryServices &
-  InvitationServices & { signIn: SignIn }
+  InvitationServices &
+  RateLimitOptions & { signIn: SignIn }
 
 /**
  * Every operation of the Workspace API; mounted at `/v1`. The key or session is asked for before anything is read, but by the
@@ -53,6 +57,7 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
   await server.register(async (keyed) => {
     keyed.decorateRequest('caller', null)
     keyed.addHook('onRequest', authenticateCaller(services))
+    keyed.addHook('onRequest', limitRate(services))
     keyed.addHook('onRequest', dropTypeOfNoBody)
     const to = endpoints(keyed, services)
     tokens(to, openPost, signIn)
@@ -70,6 +75,8 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     customerChanges(to, pool)
     balances(to, { pool, balances: createBalances(services) })
     ledger(to, pool)
+    auditLog(to, pool)
+    usageStats(to, pool)
     operations(to, pool)
     grants(to, pool)
     entities(to, pool)
