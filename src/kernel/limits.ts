@@ -254,8 +254,6 @@ export const clockSkewMsMax = 2000
 export const mailGreetingMsMax = 5000
 /** Users, keys or workspaces that a command lists. */
 export const commandRowsMax = 1000
-/** Between additions to the usage figures: what a killed process loses. */
-export const usageFlushMs = 5000
 
 /** Questions about events. The longest range; a year and its comparison with the one before. */
 export const queryRangeMsMax = 400 * 24 * 3600_000
