@@ -22,6 +22,7 @@ export interface Call {
 }
 
 export function customersOf(name: CaseName): number {
+  if (name === 'consume_1m' || name === 'entitled_1m') return 1_000_000
   if (name === 'consume_100k') return 100_000
   if (name === 'consume_1k') return 1000
   return name === 'consume_hot' ? 1 : spread
@@ -73,13 +74,15 @@ function asked(name: CaseName, { server, apiKey, idPrefix }: Call, options: Opti
       const request = { kind: 'batch', apiKey, idPrefix, customers, bodies, again } as const
       return { request, expect: { ...expect(['"status":"success"', `"accepted":${eventsPerBatch}`]), echoes: false } }
     }
-    case 'entitled': {
+    case 'entitled':
+    case 'entitled_1m': {
       const request = { kind: 'entitled', apiKey, featureId, customers } as const
       return { request, expect: answers(['"allowed":true', '"code":"feature_found"']) }
     }
     case 'consume':
     case 'consume_1k':
     case 'consume_100k':
+    case 'consume_1m':
     case 'consume_hot': {
       const request = { kind: 'consume', apiKey, featureId, idPrefix, customers, firstCustomer: 0 } as const
       return { request, expect: answers(['"accepted":true', '"code":"consumed"', '"idempotentReplay":false']) }

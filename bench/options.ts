@@ -4,17 +4,19 @@ export const caseNames = [
   'event',
   'batch',
   'entitled',
+  'entitled_1m',
   'consume',
   'consume_1k',
   'consume_100k',
+  'consume_1m',
   'consume_hot',
   'profile_200',
   'profile_304',
 ] as const
 export type CaseName = (typeof caseNames)[number]
 
-/** Seeding 100,000 customers takes minutes, so it is done only for those who ask. */
-const onlyWhenAsked: CaseName[] = ['consume_100k']
+/** Seeding 100,000 customers and more takes minutes, so it is done only for those who ask. */
+const onlyWhenAsked: CaseName[] = ['entitled_1m', 'consume_100k', 'consume_1m']
 
 export interface Options {
   cases: CaseName[]

@@ -10,9 +10,12 @@ import { tables } from './floors/store.ts'
 import { distinctIdOf } from './ids.ts'
 import { type Options, readOptions, usage } from './options.ts'
 import { contestedCustomer, featureId, plentyUnits, seedCustomers } from './seed.ts'
+import { seedBulk } from './seed-bulk.ts'
 import { type Service, startFloor, startService } from './service.ts'
 import * as store from './store.ts'
 
+/** Customers made as a backend makes them; the others come straight into the tables. */
+const seededByRequests = 10_000
 /** Connections of the bench itself: for seeding, looking at the lane, and the checks. */
 const ownConnections = 2
 
@@ -68,7 +71,9 @@ async function compare(service: Service, options: Options, cleanup: AsyncDisposa
   ).keys.test
   const customers = Math.max(...options.cases.map(customersOf))
   say(`making ${customers} customers with a grant each`)
-  await seedCustomers(firstRun, customers)
+  const scopeId = await store.scopeOf(turnpikeDb, firstRun.project_id)
+  await seedCustomers(firstRun, Math.min(customers, seededByRequests))
+  await seedBulk(turnpikeDb, scopeId, { from: seededByRequests, to: customers })
   const distinctIds = [...Array.from({ length: customers }, (_, i) => distinctIdOf(i)), distinctIdOf(contestedCustomer)]
   await store.seedNaive(naiveDb, { apiKey, featureKey: featureId, distinctIds, units: plentyUnits })
   await Promise.all([store.settle(turnpikeDb), store.settle(naiveDb)])

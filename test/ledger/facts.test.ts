@@ -23,8 +23,9 @@ async function world() {
 function shown({ event, distinctId, properties }: Awaited<ReturnType<typeof factsIn>>[number]) {
   assert.equal(distinctId, 'u')
   assert.match(String(properties.version), /^\d+$/)
-  const { version, feature, grant_id, ...rest } = properties
+  const { version, feature, grant_id: grantId = 'grant_1', ...rest } = properties
   assert.ok(feature === 'exports' || feature === 'credits')
+  assert.match(String(grantId), /^grant_\d+$/)
   return { event, version: Number(version), ...rest }
 }
 

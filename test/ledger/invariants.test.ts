@@ -4,9 +4,11 @@ import { test } from 'node:test'
 
 const root = new URL('../../', import.meta.url)
 const table = readFileSync(new URL('src/entitlements/invariants.md', root), 'utf8')
-const rows = [...table.matchAll(/^\| (.+) \| `(.+)` \| (.+) \|$/gm)].map(([, invariant = '', file = '', title = '']) => {
-  return { invariant, file, title }
-})
+const rows = [...table.matchAll(/^\| (.+) \| `(.+)` \| (.+) \|$/gm)].map(
+  ([, invariant = '', file = '', title = '']) => {
+    return { invariant, file, title }
+  },
+)
 
 test('every invariant of the ledger is named by a test that is there', () => {
   for (const { invariant, file, title } of rows) {

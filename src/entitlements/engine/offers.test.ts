@@ -68,7 +68,7 @@ test('an unlimited offer is opened by the spend that it covers; one that is not 
 })
 
 test('ids that nobody registered never raise what a customer can get beyond the places of the offer, and a check says the same as a spend', () => {
-  const ids = fc.constantFrom(null, ...'abcdefgh')
+  const ids = fc.constantFrom(null, 'a', 'b', 'c', 'd', 'e', 'f')
   const spends = fc.array(fc.record({ entity: ids, quantity: fc.bigInt(1n, 6n) }), { maxLength: 30 })
   fc.assert(
     fc.property(

@@ -8,32 +8,43 @@ export interface Owner {
   customerId: string
 }
 
+/** A page first, then who of it is merged: the other way round every page reads all customers (0.7 s of a million). */
 const owners: Statement = {
   name: 'entitlements_audit_owners',
   text: `
-    select a.scope_id, a.customer_id
-    from account a
-    where (a.scope_id, a.customer_id) > ($1, $2::uuid)
-      and ($3::int is null or a.scope_id = $3)
-      and a.merged_into is null
-      and not exists (
-        select
-        from customer c
-        where c.scope_id = a.scope_id
-          and c.id = a.customer_id
-          and c.merged_into is not null
-      )
-    group by a.scope_id, a.customer_id
-    order by a.scope_id, a.customer_id
-    limit $4`,
+    select page.scope_id, page.customer_id, c.merged_into is not null
+    from (
+      select scope_id, customer_id
+      from account
+      where (scope_id, customer_id) > ($1, $2::uuid)
+        and ($3::int is null or scope_id = $3)
+      group by scope_id, customer_id
+      order by scope_id, customer_id
+      limit $4
+    ) page
+    left join lateral (
+      select merged_into
+      from customer
+      where scope_id = page.scope_id
+        and id = page.customer_id
+      limit 1
+    ) c on true
+    order by page.scope_id, page.customer_id`,
 }
 
+/** The next customers that have accounts, and the last one looked at; undefined behind the last of all. */
 export async function selectOwners(
   client: pg.ClientBase,
   { after, scopeId, limit }: { after: Owner; scopeId: number | null; limit: number },
-): Promise<Owner[]> {
+): Promise<{ owners: Owner[]; last: Owner | undefined }> {
   const rows = await raw(client, owners, [after.scopeId, after.customerId, scopeId, limit])
-  return rows.map(([scope, customer]) => ({ scopeId: Number(scope), customerId: customer ?? '' }))
+  const page = rows.map(([scope, customer, merged]) => {
+    return { owner: { scopeId: Number(scope), customerId: customer ?? '' }, isMerged: merged === 't' }
+  })
+  return {
+    owners: page.flatMap(({ owner, isMerged }) => (isMerged ? [] : [owner])),
+    last: page.at(-1)?.owner,
+  }
 }
 
 const records: Statement = {
@@ -63,7 +74,13 @@ const records: Statement = {
     )
     select distinct r.scope_id, r.id, c.merged_into
     from record r
-    left join customer c on c.scope_id = r.scope_id and c.id = r.id`,
+    left join lateral (
+      select merged_into
+      from customer
+      where scope_id = r.scope_id
+        and id = r.id
+      limit 1
+    ) c on true`,
 }
 
 /**
@@ -112,15 +129,19 @@ const grantColumns = `id, scope_id, account_id, feature_id, entity_id, rolled_fr
 const grants: Statement = {
   name: 'entitlements_audit_grants',
   text: `
-    select ${grantColumns}
-    from ledger_grant
-    where account_id = any($1::bigint[])
-      and not settled
-    union all
-    select ${grantColumns}
-    from ledger_grant
-    where account_id = any($1::bigint[])
-      and settled`,
+    select g.*
+    from unnest($1::bigint[]) as a(id)
+    cross join lateral (
+      select ${grantColumns}
+      from ledger_grant
+      where account_id = a.id
+        and not settled
+      union all
+      select ${grantColumns}
+      from ledger_grant
+      where account_id = a.id
+        and settled
+    ) g`,
 }
 
 export function selectAuditedGrants(client: pg.ClientBase, accountIds: bigint[]): Promise<RawRow[]> {

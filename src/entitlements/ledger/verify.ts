@@ -31,7 +31,7 @@ export interface VerifyOptions {
 }
 
 /** Customers whose standings are in memory together, rows of history read at once, and stray rows reported per table. */
-const ownersPerPage = 200
+const ownersPerPage = 500
 const rowsPerFetch = 2000
 const straysMax = 1000
 
@@ -56,9 +56,10 @@ export async function verifyLedger(
     signal?.throwIfAborted()
     const from: Owner = after
     after = await snapshot(pool, async (client) => {
-      const owners = await selectOwners(client, { after: from, scopeId: scope, limit: ownersPerPage })
+      await client.query(lookUps)
+      const { owners, last } = await selectOwners(client, { after: from, scopeId: scope, limit: ownersPerPage })
       if (owners.length > 0) await verifyPage(client, owners, counts, report)
-      return owners.at(-1)
+      return last
     })
   }
   await snapshot(pool, async (client) => {
@@ -155,6 +156,13 @@ class History<Row extends { at: number }> {
 const settings = `
   set local statement_timeout = '30min';
   set local idle_in_transaction_session_timeout = '5min'`
+
+/** A page is a chain of index look-ups. Left to choose, the planner reads whole tables for each, and a million accounts take hours. */
+const lookUps = `
+  set local enable_seqscan = off;
+  set local enable_bitmapscan = off;
+  set local enable_hashjoin = off;
+  set local enable_mergejoin = off`
 
 function snapshot<T>(pool: Pool, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return pool.transaction(async ({ client }) => {
