@@ -78,7 +78,6 @@ async function compare(service: Service, options: Options, cleanup: AsyncDisposa
   await store.seedNaive(naiveDb, { apiKey, featureKey: featureId, distinctIds, units: plentyUnits })
   await Promise.all([store.settle(turnpikeDb), store.settle(naiveDb)])
 
-  const scopeId = await store.scopeOf(turnpikeDb, firstRun.project_id)
   const bench = new Bench({ options, apiKey, scopeId, service, echo, naive, turnpikeDb, naiveDb, say })
   const cases: CaseFigures[] = []
   for (const name of options.cases) cases.push(await bench.case(name))
