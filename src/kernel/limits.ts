@@ -307,3 +307,7 @@ export const exportTriesMax = 5
 export const exportLookMs = 2000
 /** Features, and Products, of one exported catalogue: it is read and written at once. */
 export const catalogueObjectsMax = 5000
+/** Between additions to the usage figures: what a killed process loses. */
+export const usageFlushMs = 5000
+/** Requests of one key or user to the Workspace API, unless WORKSPACE_RATE_LIMIT says otherwise: far above any backend, below a loop gone wild. */
+export const workspaceRequestsPerMinute = 60_000

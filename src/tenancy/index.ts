@@ -11,6 +11,7 @@ export { type AuditRow, selectAudit as listAudit } from './audit-store.ts'
 export {
   claimIdempotencyKey,
   eraseAnswers,
+  findIdempotentAnswer,
   forgetIdempotentAnswers,
   insertAudit,
   type SavedAnswer,
