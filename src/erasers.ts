@@ -1,6 +1,6 @@
 import { type Eraser, segmentEraser, wireCustomerId } from './customers/index.ts'
 import { createLedgerEraser } from './entitlements/index.ts'
-import { eraseEvents } from './events/index.ts'
+import { eraseEventAnswers, eraseEvents } from './events/index.ts'
 import { type Refusal, refuse } from './kernel/errors.ts'
 import { eraseAnswers, type InstanceSecrets } from './tenancy/index.ts'
 
@@ -8,6 +8,7 @@ import { eraseAnswers, type InstanceSecrets } from './tenancy/index.ts'
 export function erasersOf(secrets: InstanceSecrets): Eraser[] {
   return [
     { name: 'events', erase: eraseEvents },
+    { name: 'event answers', erase: eraseEventAnswers },
     { name: 'ledger', erase: createLedgerEraser(secrets) },
     segmentEraser,
     answers,

@@ -94,6 +94,6 @@ const directives = new Set(['$set', '$set_once', '$unset', '$increment', '$anon_
 export const typeNames = ['string', 'number', 'boolean', 'null', 'array', 'object'] as const
 
 function bitOf(value: unknown): number {
-  const name = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value
-  return 1 << typeNames.findIndex((each) => each === name)
+  const names: readonly string[] = typeNames
+  return 1 << names.indexOf(value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value)
 }

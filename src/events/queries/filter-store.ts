@@ -1,4 +1,4 @@
-import { unreachable } from '../../kernel/assert.ts'
+import { assert, unreachable } from '../../kernel/assert.ts'
 import { parseTimestamp } from '../timestamp.ts'
 import type { Json } from '../types.ts'
 import type { Params } from './params.ts'
@@ -17,7 +17,7 @@ export function conditionOf(
   const text = `((${found}) #>> '{}')`
   const json = (each: Json) => `${params.add(JSON.stringify(each))}::jsonb`
   const texts = (condition: (given: string) => string) =>
-    holds(`jsonb_typeof(${found}) = 'string' and ${condition(`${params.add(String(value))}::text`)}`)
+    holds(`jsonb_typeof(${found}) = 'string' and ${condition(`${params.add(textOf(value))}::text`)}`)
   const several = () => `${params.add(listOf(value).map((each) => JSON.stringify(each)))}::text[]::jsonb[]`
   switch (op) {
     case 'exists':
@@ -71,10 +71,11 @@ function ordered(params: Params, found: string, sign: string, bound: Json): stri
     return `(jsonb_typeof(${found}) = 'number' and ${found} ${sign} ${params.add(JSON.stringify(bound))}::jsonb)`
   }
   const text = `((${found}) #>> '{}')`
-  const at = parseTimestamp(String(bound))
+  const given = textOf(bound)
+  const at = parseTimestamp(given)
   const compared =
     at === null
-      ? `${text} collate "C" ${sign} ${params.add(String(bound))}::text`
+      ? `${text} collate "C" ${sign} ${params.add(given)}::text`
       : `event_instant(${text}) ${sign} ${params.add(at)}::float8`
   return `(jsonb_typeof(${found}) = 'string' and ${compared})`
 }
@@ -82,6 +83,12 @@ function ordered(params: Params, found: string, sign: string, bound: Json): stri
 /** False instead of null. */
 function holds(condition: string): string {
   return `coalesce(${condition}, false)`
+}
+
+/** Of operators that take texts, as they were read. */
+function textOf(value: Json): string {
+  assert(typeof value === 'string', 'the operator takes a text')
+  return value
 }
 
 function listOf(value: Json): Json[] {

@@ -202,7 +202,7 @@ function readRange(item: unknown, report: Report): TimeRange {
   if (end - start > queryRangeMsMax) {
     report('time_range', `must not be longer than ${queryRangeMsMax / dayMs} days; POST /v1/event_exports has no limit`)
   }
-  return { start, end, zone: String(zone) }
+  return { start, end, zone: typeof zone === 'string' ? zone : '' }
 }
 
 function readFilters(items: unknown, path: string, report: Report): QueryFilter[] {

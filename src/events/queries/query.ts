@@ -90,7 +90,8 @@ function filtersOf(query: EventQuery): QueryFilter[] {
       return [...query.filters, ...query.steps.flatMap(({ filters }) => filters)]
     case 'retention':
       return [...query.filters, ...query.startEvent.filters, ...query.returnEvent.filters]
-    default:
+    case 'count':
+    case 'trend':
       return [...query.filters, ...query.series.flatMap(({ filters }) => filters)]
   }
 }

@@ -78,7 +78,7 @@ async function measureAll(sql: Sql, source: Source, { series, edges }: Asked): P
 }
 
 /** Totals of these follow from their buckets; grouping sets would keep the statement from running in parallel. */
-export function isAdditive({ type }: Measure): boolean {
+function isAdditive({ type }: Measure): boolean {
   return type === 'count' || type === 'sum' || type === 'avg' || type === 'min' || type === 'max'
 }
 

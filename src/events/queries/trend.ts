@@ -1,6 +1,5 @@
-import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
-import { type Cell, type Cells, isAdditive } from './trend-store.ts'
+import type { Cell, Cells } from './trend-store.ts'
 import type { GroupBy, Line, Measure, Series, TrendSeries } from './types.ts'
 
 /** The series as it is answered: each group with a value for every bucket, empty ones included. */
@@ -52,20 +51,12 @@ function emptyOf({ type }: Measure): number | null {
 function folded(measure: Measure, cells: readonly Cell[]): number | null {
   const there = cells.filter((cell): cell is Cell & { value: number } => cell.value !== null)
   if (there.length === 0) return emptyOf(measure)
-  if (!isAdditive(measure)) return must(there[0], 'there is a cell').value
   const values = there.map(({ value }) => value)
-  switch (measure.type) {
-    case 'min':
-      return values.reduce((a, b) => Math.min(a, b))
-    case 'max':
-      return values.reduce((a, b) => Math.max(a, b))
-    case 'avg': {
-      const numbers = there.reduce((sum, cell) => sum + cell.numbers, 0)
-      return finite(there.reduce((sum, cell) => sum + cell.value * (cell.numbers / numbers), 0))
-    }
-    default:
-      return finite(values.reduce((a, b) => a + b))
-  }
+  if (measure.type === 'min') return values.reduce((a, b) => Math.min(a, b))
+  if (measure.type === 'max') return values.reduce((a, b) => Math.max(a, b))
+  if (measure.type !== 'avg') return finite(values.reduce((a, b) => a + b))
+  const numbers = there.reduce((sum, cell) => sum + cell.numbers, 0)
+  return finite(there.reduce((sum, cell) => sum + cell.value * (cell.numbers / numbers), 0))
 }
 
 function nonNumericIn(cells: readonly Cell[]): number {

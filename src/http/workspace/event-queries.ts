@@ -228,7 +228,8 @@ function shownAnswer(result: EventQueryResult) {
           returning: returning.map((customers, i) => ({ period: i + 1, customers, rate: share(customers, size) })),
         })),
       }
-    default: {
+    case 'count':
+    case 'trend': {
       const times = result.times.map(instantOf)
       const line = ({ total, values }: Line) => ({
         total,
