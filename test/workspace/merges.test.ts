@@ -330,7 +330,7 @@ describe('POST /customers/{id}/merges/{merge_id}/split', () => {
     assert.deepEqual([(await namedBy(ws, 'one')).properties, (await namedBy(ws, 'two')).properties], [{}, {}])
   })
 
-  test('an id whose record went on under another name is born again in the next generation', async () => {
+  test('an id that was added and taken away is a customer of its own, the same one after every split', async () => {
     const ws = await api.workspace()
     await customerIn(ws, 'anon', { a: 1 })
     const target = await customerIn(ws, 'ada')
