@@ -15,6 +15,8 @@ export interface SettleOptions {
 /** What is left of a deletion: whom it is about, which erasers have ended, how far the log is read. */
 interface DeletionWork extends Erasure {
   ended?: string[]
+  /** They run once more, for what was written by whoever had looked before the deletion. */
+  again?: boolean
   log?: LogPlace
 }
 
@@ -77,7 +79,7 @@ function moved(rows: number): State {
   return rows < settleRowsMax ? 'settled' : 'more'
 }
 
-/** One slice of one eraser; the log last, when nobody can append to it any more. */
+/** One slice of one eraser; all of them once more, and the log, when nobody is at work any more who had not seen the deletion. */
 async function erase(tx: Tx, change: Change, work: DeletionWork, options: SettleOptions): Promise<State> {
   const { scope } = change
   const { ended = [] } = work
@@ -88,6 +90,10 @@ async function erase(tx: Tx, change: Change, work: DeletionWork, options: Settle
     return 'more'
   }
   if (options.now() < change.at + (options.appendsEndMs ?? appendsEndMsDefault)) return 'later'
+  if (!work.again) {
+    await saveWork(tx, change, { ...work, ended: [], again: true })
+    return 'more'
+  }
   const log = await eraseLog(tx, scope, work, work.log ?? null)
   if (log !== null) await saveWork(tx, change, { ...work, log })
   return log === null ? 'settled' : 'more'
