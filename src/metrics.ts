@@ -1,5 +1,5 @@
 import type { Config } from './config.ts'
-import { selectBacklog } from './customers/index.ts'
+import { selectAudits, selectBacklog } from './customers/index.ts'
 import type { Pool } from './db/pool.ts'
 import { type LaneStats, type LogStats, laneLag, logGauges } from './events/index.ts'
 import type { Metric, MetricsOptions, Sample } from './http/app/metrics.ts'
@@ -30,6 +30,7 @@ function databaseMetrics(pool: Pool): Metric[] {
   const lag = once(() => laneLag(pool))
   const gauges = once(() => logGauges(pool))
   const backlog = once(() => selectBacklog(pool))
+  const audits = once(() => selectAudits(pool))
   return [
     gauge('lane_lag_seconds', 'Age of the oldest acknowledged event that is not applied yet', async () => [
       { value: (await lag()).lagMs / 1000 },
@@ -70,6 +71,14 @@ function databaseMetrics(pool: Pool): Metric[] {
     gauge('erasure_wait_seconds', 'Time since the oldest of these was deleted', async () => [
       { value: (await backlog()).oldestDeletionSeconds },
     ]),
+    gauge('segment_audited_customers', 'Customers whose memberships were counted again by an audit', async () => [
+      { value: (await audits()).audited },
+    ]),
+    gauge(
+      'segment_repaired_customers',
+      'Customers among these whose memberships were wrong and were put right',
+      async () => [{ value: (await audits()).repaired }],
+    ),
     gauge('partition_bytes', 'Size of the partitioned tables of events, with their indexes', async () =>
       (await gauges()).partitionBytes.map(({ table, bytes }) => ({ labels: { table }, value: bytes })),
     ),

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Config } from './config.ts'
-import { resolveOrCreate } from './customers/index.ts'
+import { createSegment, resolveOrCreate } from './customers/index.ts'
 import type { Pool, Tx } from './db/pool.ts'
 import { attachProduct, createFeature, createProduct } from './entitlements/index.ts'
 import { systemClock } from './kernel/clock.ts'
@@ -85,6 +85,8 @@ async function createCatalogue(tx: Tx, scope: Scope): Promise<void> {
     creditCosts: [{ feature: 'chat', cost: 2 }],
     published: true,
   })
+  const where = { property: { key: 'plan', op: 'eq', value: 'pro' } }
+  await createSegment(tx, scope, { name: 'On the pro plan', definition: { version: 1, where } })
   const common = { entity_scoped: false, rollover: null }
   const monthly = { ...common, unlimited: false, interval: 'month' } as const
   const plans = { basePlanId: null, purchaseOptionId: null, offerId: null, consumable: false }

@@ -100,6 +100,11 @@ disk. Older backups need the old key.`,
     run: async () => (await import('./verify-ledger.ts')).verifyCommand(),
   },
   {
+    name: 'segments audit',
+    summary: 'count 500 random customers of each lane again and put memberships right; 0 only when all were',
+    run: async () => (await import('./audit-segments.ts')).auditCommand(),
+  },
+  {
     name: 'version',
     summary: 'print the version',
     run: async () => print(version),

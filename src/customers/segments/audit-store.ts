@@ -77,3 +77,11 @@ export async function lanesToAudit(sql: Sql, hours: number): Promise<Scope[]> {
     environment: row.environment,
   }))
 }
+
+/** Customers counted again by audits, and how many of them were put right. */
+export async function selectAudits(sql: Sql): Promise<{ audited: number; repaired: number }> {
+  const [row] = await sql.query<{ audited: bigint; repaired: bigint }>(
+    'select coalesce(sum(audited), 0)::bigint as audited, coalesce(sum(repaired), 0)::bigint as repaired from segment_set',
+  )
+  return { audited: Number(row?.audited ?? 0), repaired: Number(row?.repaired ?? 0) }
+}

@@ -30,6 +30,7 @@ import { projects } from './projects.ts'
 import { publishableKeys } from './publishable-keys.ts'
 import { limitRate, type RateLimitOptions } from './rate-limit.ts'
 import type { WorkspaceServices } from './route.ts'
+import { segments } from './segments.ts'
 import { tokens } from './tokens.ts'
 import { usageStats } from './usage-stats.ts'
 import { users } from './users.ts'
@@ -72,6 +73,7 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     products(to, pool)
     customers(to, services)
     merges(to, services)
+    segments(to, services)
     customerChanges(to, pool)
     balances(to, { pool, balances: createBalances(services) })
     ledger(to, pool)
