@@ -84,8 +84,8 @@ export class Bench {
   }
 
   async #round(name: CaseName, server: ServerName): Promise<{ measured: Measured; drained: LaneRound | undefined }> {
-    const { options, apiKey } = this.#parts
-    const call = { server, apiKey, idPrefix: this.#nextPrefix() }
+    const { options, apiKey, service } = this.#parts
+    const call = { server, apiKey, secretKey: service.firstRun.secret_key, idPrefix: this.#nextPrefix() }
     const measured = await this.#run(name, server, call.idPrefix, jobOf(name, call, options))
     if (server !== 'turnpike' || !isEvents(name)) return { measured, drained: undefined }
     const drained = await this.#lane.follow(
@@ -98,9 +98,14 @@ export class Bench {
 
   /** Half of what it can do at most, where waiting says more about the work than about the queue. */
   async #paced(name: CaseName, rps: number): Promise<PacedFigures> {
-    const { options, apiKey } = this.#parts
+    const { options, apiKey, service } = this.#parts
     const ratePerS = name === 'event' ? Math.min(rps / 2, eventsPerSPaced) : rps / 2
-    const call = { server: 'turnpike', apiKey, idPrefix: this.#nextPrefix() } as const
+    const call = {
+      server: 'turnpike',
+      apiKey,
+      secretKey: service.firstRun.secret_key,
+      idPrefix: this.#nextPrefix(),
+    } as const
     const ages: number[] = []
     const look = isEvents(name) ? async () => void ages.push(await this.#lane.ageMs()) : undefined
     const job = { ...jobOf(name, call, options), ratePerS }
@@ -116,8 +121,13 @@ export class Bench {
 
   /** Twice as many spends as there are units: exactly the units are accepted. */
   async #contest(): Promise<void> {
-    const { options, apiKey } = this.#parts
-    const call = { server: 'turnpike', apiKey, idPrefix: this.#nextPrefix() } as const
+    const { options, apiKey, service } = this.#parts
+    const call = {
+      server: 'turnpike',
+      apiKey,
+      secretKey: service.firstRun.secret_key,
+      idPrefix: this.#nextPrefix(),
+    } as const
     const { outcome } = await this.#run('consume_hot', 'turnpike', call.idPrefix, contestedJob(call, options))
     if (outcome.acknowledged !== contestedUnits || outcome.denied !== contestedUnits) {
       throw new Error(

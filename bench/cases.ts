@@ -17,6 +17,8 @@ type Asked = Pick<Job, 'request' | 'expect'>
 export interface Call {
   server: ServerName
   apiKey: string
+  /** For cases of the Workspace API. */
+  secretKey?: string
   /** First 24 characters of the round's ids. */
   idPrefix: string
 }
@@ -60,7 +62,7 @@ export function contestedJob(call: Call, { warmupS, seconds, connections }: Opti
   }
 }
 
-function asked(name: CaseName, { server, apiKey, idPrefix }: Call, options: Options): Asked {
+function asked(name: CaseName, { server, apiKey, secretKey = apiKey, idPrefix }: Call, options: Options): Asked {
   const customers = customersOf(name)
   const answers = (markers: string[]) => expect(server === 'echo' ? [apiKey] : markers)
   switch (name) {
@@ -96,6 +98,10 @@ function asked(name: CaseName, { server, apiKey, idPrefix }: Call, options: Opti
       const request = { kind: 'profile', apiKey, customers, etag } as const
       if (server === 'echo') return { request, expect: { ...answers([]), echoes: false } }
       return { request, expect: { ...expect([]), status: 304 } }
+    }
+    case 'customers': {
+      const request = { kind: 'customer', secretKey: server === 'naive' ? apiKey : secretKey, customers } as const
+      return { request, expect: expect(server === 'echo' ? [] : ['"object":"list"', '"object":"customer"']) }
     }
   }
 }

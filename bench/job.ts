@@ -14,6 +14,8 @@ export type RequestSpec =
       /** Customers `firstCustomer` to `firstCustomer + customers - 1` spend. */
       firstCustomer: number
     }
+  /** `GET /v1/customers?distinct_id=`, with the key in a header. */
+  | { kind: 'customer'; secretKey: string; customers: number }
   /** `learn` asks for every customer's profile once and then sends its ETag; `made_up` sends one that fits no profile. */
   | { kind: 'profile'; apiKey: string; customers: number; etag: 'none' | 'learn' | 'made_up' }
 

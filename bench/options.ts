@@ -12,6 +12,7 @@ export const caseNames = [
   'consume_hot',
   'profile_200',
   'profile_304',
+  'customers',
 ] as const
 export type CaseName = (typeof caseNames)[number]
 

@@ -42,6 +42,8 @@ export async function requestSource(spec: RequestSpec, slots: number, etags: str
       const template = templates(slots, () => stamped('/feature/consume', body, spec.idPrefix))
       return (n, slot) => template(n, slot, firstCustomer + customerOf(n, spec.customers))
     }
+    case 'customer':
+      return customerReads(spec)
     case 'profile':
       return profiles(spec, etags)
   }
@@ -59,6 +61,22 @@ function profiles(spec: RequestSpec & { kind: 'profile' }, etags: string[]): Req
     return { bytes: profileRequest(spec.apiKey, customer, etag), needle: Buffer.from(etag ?? '') }
   })
   return (n) => at(requests, customerOf(n, spec.customers))
+}
+
+/** The answer must hold the customer's id. */
+function customerReads({ secretKey, customers }: RequestSpec & { kind: 'customer' }): RequestSource {
+  const requests = Array.from({ length: customers }, (_, customer): Prepared => {
+    const distinctId = distinctIdOf(customer)
+    const head = [
+      `GET /v1/customers?distinct_id=${distinctId} HTTP/1.1`,
+      'Host: 127.0.0.1',
+      `Authorization: Bearer ${secretKey}`,
+      'X-Service-Env: test',
+      '\r\n',
+    ]
+    return { bytes: Buffer.from(head.join('\r\n')), needle: Buffer.from(distinctId) }
+  })
+  return (n) => at(requests, customerOf(n, customers))
 }
 
 function profileRequest(apiKey: string, customer: number, etag: string | undefined): Buffer {

@@ -1,5 +1,5 @@
 /**
- * Floor (a): what Fastify costs when nothing is done. Every POST is parsed and sent back.
+ * Floor (a): what Fastify costs when nothing is done. Every POST is parsed and sent back, and so is the query of a GET.
  * `/batch` is the floor of batches: gunzip, JSON.parse, COPY into a table with no index, COMMIT.
  */
 import { promisify } from 'node:util'
@@ -29,6 +29,9 @@ const app = Fastify()
 for (const path of ['/event', '/entitled', '/feature/consume', '/profile']) {
   app.post(path, (request, reply) => reply.send(request.body))
 }
+
+// A read has no body: its query is parsed and sent back.
+app.get('/v1/customers', (request, reply) => reply.send(request.query))
 
 await app.register(async (batches) => {
   batches.removeAllContentTypeParsers()

@@ -34,6 +34,7 @@ await app.register(events)
 await app.register(batches)
 await app.register(usage)
 await app.register(profile)
+await app.register(customers)
 await listen(app)
 
 async function events(routes: FastifyInstance): Promise<void> {
@@ -131,6 +132,21 @@ async function profile(routes: FastifyInstance): Promise<void> {
       reply.headers({ etag, 'cache-control': 'private, no-cache' })
       if (request.headers['if-none-match'] === etag) return reply.code(304).send()
       return reply.type('application/json').send(text)
+    },
+  )
+}
+
+async function customers(routes: FastifyInstance): Promise<void> {
+  const querystring = { type: 'object', required: ['distinct_id'], properties: { distinct_id: text } }
+  routes.get<{ Querystring: { distinct_id: string } }>(
+    '/v1/customers',
+    { schema: { querystring } },
+    async (request, reply) => {
+      const key = await keyOf(request.headers.authorization?.slice('Bearer '.length) ?? '')
+      if (!key) return reply.code(401).send({ code: 'invalid_api_key' })
+      const rows = await store.readCustomers(pool, key.scope_id, request.query.distinct_id)
+      const data = rows.map((row) => ({ object: 'customer', ...row }))
+      return { object: 'list', data, has_more: false, next_cursor: null }
     },
   )
 }

@@ -248,6 +248,26 @@ export async function addOperation(
   return rows[0]?.at ?? 0
 }
 
+export interface CustomerRow {
+  /** An int8, as text. */
+  id: string
+  distinct_id: string
+  properties: Record<string, unknown>
+  created_at: Date
+}
+
+export async function readCustomers(pool: pg.Pool, scopeId: number, distinctId: string): Promise<CustomerRow[]> {
+  const { rows } = await pool.query<CustomerRow>({
+    name: 'read-customers',
+    text: `
+      select id, distinct_id, properties, created_at
+      from customer
+      where scope_id = $1 and distinct_id = $2`,
+    values: [scopeId, distinctId],
+  })
+  return rows
+}
+
 export interface ProfileRow {
   properties: Record<string, unknown>
   features: { id: string; type: string; balance: number | null; unlimited: boolean }[]

@@ -61,15 +61,26 @@ export async function selectSurvivor(sql: Sql, scope: Scope, id: string): Promis
   return rows.map(customerOf)[0]
 }
 
+/**
+ * By the primary keys of alias and customer, in one partition. Without a kept plan, planning it over sixteen partitions took
+ * 0.8 ms and running it 0.05; joined without `limit 1`, the kept plan could be a hash join.
+ */
 export async function selectByDistinctId(sql: Sql, scope: Scope, distinctId: string): Promise<Customer | undefined> {
   const rows = await sql.query<CustomerRow>(
     `select ${columns}, a.names
      from customer_alias named
-     join customer c on c.scope_id = $1 and c.id = named.customer_id
+     cross join lateral (
+       select *
+       from customer
+       where scope_id = $1
+         and id = named.customer_id
+       limit 1
+     ) c
      ${names}
      where named.scope_id = $1
        and named.distinct_id = $2`,
     [scope.scopeId, distinctId],
+    'customer-by-distinct-id',
   )
   return rows.map(customerOf)[0]
 }

@@ -4,9 +4,12 @@ import { refuse } from '../kernel/errors.ts'
 // int8 is read as bigint everywhere: units, positions and milliseconds never pass through a double.
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => BigInt(text))
 
-/** Runs one statement and gives its rows as objects. Implemented by the pool and by an open transaction. */
+/**
+ * Runs one statement and gives its rows as objects. Implemented by the pool and by an open transaction. With a name, its plan
+ * is kept by the connection: planning one over many partitions costs more than running it.
+ */
 export interface Sql {
-  query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]>
+  query<Row extends object>(text: string, values?: unknown[], name?: string): Promise<Row[]>
 }
 
 /** An open transaction. */
@@ -48,8 +51,8 @@ export class Pool implements Sql, AsyncDisposable {
     this.#pool.on('connect', (client) => client.on('error', () => {}))
   }
 
-  async query<Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> {
-    const result = await this.#pool.query<Row>(text, values)
+  async query<Row extends object>(text: string, values: unknown[] = [], name?: string): Promise<Row[]> {
+    const result = await this.#pool.query<Row>(name === undefined ? { text, values } : { name, text, values })
     return result.rows
   }
 
@@ -95,8 +98,8 @@ export class Pool implements Sql, AsyncDisposable {
 export function asTx(client: pg.PoolClient): Tx {
   return {
     client,
-    async query<Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> {
-      const result = await client.query<Row>(text, values)
+    async query<Row extends object>(text: string, values: unknown[] = [], name?: string): Promise<Row[]> {
+      const result = await client.query<Row>(name === undefined ? { text, values } : { name, text, values })
       return result.rows
     },
   }

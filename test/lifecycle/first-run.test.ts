@@ -142,7 +142,7 @@ test('with DEMO=0 there is an owner, a workspace and one secret key, and nothing
     }
     const { schema_migration, instance, log_meta, ...made } = filled
     assert.ok(schema_migration && instance && log_meta)
-    assert.deepEqual(made, { users: 1n, workspace: 1n, member: 1n, secret_key: 1n })
+    assert.deepEqual(made, { users: 1n, user_credential: 1n, workspace: 1n, member: 1n, secret_key: 1n })
 
     const [create = '', list = '', customer = '', ...more] = linesToPaste(turnpike.out())
     assert.deepEqual(more, [])
