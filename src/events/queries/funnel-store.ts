@@ -7,15 +7,17 @@ export interface Reached {
   /** From 1. */
   step: number
   count: number
-  /** Milliseconds from the step before. */
+  /** Seconds from the step before. */
   median: number | null
 }
 
 /**
- * Where an event stands in a customer's history, as one value that compares: its time, then its position. Both are whole
- * numbers that a double holds.
+ * Where an event stands in a customer's history: its time in seconds and its position, both of which a double holds. As one
+ * value that compares they are made only of events that count, since building and comparing arrays is the dearest part.
  */
-const place = `array[round(date_part('epoch', e.ts) * 1000), e.pos]::float8[]`
+const moment = `date_part('epoch', e.ts) as s, e.pos::float8 as pos`
+/** Times are whole milliseconds: this much is less than one, and more than doubles are off by. */
+const slackS = 0.0005
 
 /** How far customers came. */
 export function selectFunnel(sql: Sql, source: Source, query: FunnelQuery): Promise<Reached[]> {
@@ -35,18 +37,18 @@ async function hops(sql: Sql, source: Source, { steps, windowMs }: FunnelQuery):
     if (i === 0) {
       return `
       step_1 as materialized (
-        select ${customer} as customer, min(${place}) as at
-        ${rows}
+        select customer, min(array[s, pos]) as at
+        from (select ${customer} as customer, ${moment} ${rows}) e
         group by 1
       )`
     }
     return `
       step_${i + 1} as materialized (
-        select before.customer, before.start, before.at as before, min(e.at) as at
+        select before.customer, before.start, before.at as before, min(array[e.s, e.pos]) as at
         from (select customer, ${i === 1 ? 'at[1]' : 'start'} as start, at from step_${i}) before
-        join (select ${customer} as customer, ${place} as at ${rows}) e on e.customer = before.customer
-        where e.at > before.at
-          and e.at[1] <= before.start + ${params.add(windowMs)}::float8
+        join (select ${customer} as customer, ${moment} ${rows}) e on e.customer = before.customer
+        where (e.s > before.at[1] or (e.s = before.at[1] and e.pos > before.at[2]))
+          and e.s <= before.start + ${params.add(windowS(windowMs))}::float8
         group by 1, 2, 3
       )`
   })
@@ -75,24 +77,24 @@ async function chains(sql: Sql, source: Source, { steps, windowMs, order, start 
   const customers = steps.some(({ filters }) => filters.some(({ scope }) => scope === 'customer'))
   const rows = eventsOf(source, params, { event: names, filters: [], customers })
   let walked = `
-    select ${customerOf(source.merged)} as customer, ${place} as at, null::float8[] as onward, ${flags.join(', ')}
+    select ${customerOf(source.merged)} as customer, ${moment}, null::float8[] as onward, ${flags.join(', ')}
     ${rows}`
   for (let step = steps.length; step > 1; step--) walked = walkedBack(walked, { step, strict })
   const ways = `
     ways as materialized (
-      select customer, at, reached, way
+      select customer, reached, way
       from (
-        select distinct on (customer) customer, at, way, reached
+        select distinct on (customer) customer, s, pos, way, reached
         from (
-          select customer, at, at || onward as way
+          select customer, s, pos, array[s, pos] || onward as way
           from (${walked}) walked
           where is_1
         ) started
         cross join lateral (
-          select count(*) filter (where way[i] <= at[1] + ${params.add(windowMs)}::float8) as reached
+          select count(*) filter (where way[i] <= s + ${params.add(windowS(windowMs))}::float8) as reached
           from generate_series(1, array_length(way, 1), 2) i
         ) within
-        order by customer, ${start === 'any' ? 'reached desc, ' : ''}at
+        order by customer, ${start === 'any' ? 'reached desc, ' : ''}s, pos
       ) best
     )`
   return sql.query<Reached>(
@@ -110,13 +112,17 @@ async function chains(sql: Sql, source: Source, { steps, windowMs, order, start 
 
 /** The rows with `onward` set to the way that begins at the following `step`. Every pass sees them in the same order. */
 function walkedBack(rows: string, { step, strict }: { step: number; strict: boolean }): string {
-  const way = `case when is_${step} then at || onward end`
+  const way = `case when is_${step} then array[s, pos] || onward end`
   const next = strict ? `lag(${way})` : `min(${way})`
   const frame = strict ? '' : 'rows between unbounded preceding and 1 preceding'
   const kept = Array.from({ length: step - 1 }, (_, i) => `is_${i + 1}`).join(', ')
   return `
-    select customer, at, ${next} over (partition by customer order by at desc ${frame}) as onward, ${kept}
+    select customer, s, pos, ${next} over (partition by customer order by s desc, pos desc ${frame}) as onward, ${kept}
     from (${rows}) after_${step}`
+}
+
+function windowS(windowMs: number): number {
+  return windowMs / 1000 + slackS
 }
 
 function flagOf(source: Source, params: Params, { event, filters }: Step): string {

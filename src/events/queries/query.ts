@@ -163,7 +163,7 @@ async function funnel({ tx, source }: Asking, query: FunnelQuery): Promise<Event
   const reached = await selectFunnel(tx, source, query)
   const steps = query.steps.map(({ event }, i): FunnelStep => {
     const { count = 0, median = null } = reached[i] ?? {}
-    return { event, count, medianSeconds: median === null ? null : median / 1000 }
+    return { event, count, medianSeconds: median === null ? null : Math.round(median * 1000) / 1000 }
   })
   return { type: 'funnel', engine: 'postgres', steps }
 }
