@@ -7,7 +7,7 @@ import { draftOf, propertiesOf, touch, writeOf } from './draft.ts'
 import { selectRecord } from './load-store.ts'
 import { applyDirectives } from './properties.ts'
 import { getCustomer } from './read.ts'
-import { mark } from './segments/state-store.ts'
+import { mark, ring } from './segments/state-store.ts'
 import type { Customer } from './types.ts'
 import { updateCustomers } from './write-store.ts'
 
@@ -48,6 +48,7 @@ export async function editProperties(
   if (row) {
     await updateCustomers(tx, scope, [row])
     await mark(tx, scope, [customerId], 'event')
+    await ring(tx, scope)
   }
   return warnings
 }

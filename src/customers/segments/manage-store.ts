@@ -2,7 +2,6 @@ import type { Sql, Tx } from '../../db/pool.ts'
 import type { Json } from '../../events/index.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import { segmentChannel } from './state-store.ts'
 
 /** A segment as the API shows it. Instants are dates of the database. */
 export interface Segment {
@@ -158,7 +157,6 @@ export async function insertPending(tx: Tx, { scopeId }: Scope, publicIds: strin
        revision = gen_random_uuid()`,
     [scopeId, firstUuid],
   )
-  await tx.query(`select pg_notify('${segmentChannel}', $1)`, [String(scopeId)])
 }
 
 const firstUuid = '00000000-0000-0000-0000-000000000000'
@@ -186,7 +184,6 @@ export async function retireSegment(tx: Tx, { scopeId, id }: Segment): Promise<v
      where scope_id = $1`,
     [scopeId],
   )
-  await tx.query(`select pg_notify('${segmentChannel}', $1)`, [String(scopeId)])
 }
 
 function segmentOf(row: SegmentRow): Segment {

@@ -21,6 +21,7 @@ import {
   selectSegments,
 } from './manage-store.ts'
 import { parseDefinition } from './parse-definition.ts'
+import { ring } from './state-store.ts'
 
 /** A segment and the ids of those whose definitions ask for it. */
 export interface UsedSegment {
@@ -47,6 +48,7 @@ export async function createSegment(
   checkAsked(others, { publicId, condition })
   await insertSegment(tx, scope, { publicId, name, definition: definition as Json }) // it was parsed from JSON
   await insertPending(tx, scope, [publicId])
+  await ring(tx, scope)
   return getSegment(tx, [scope], publicId)
 }
 
@@ -80,6 +82,7 @@ async function redefine(tx: Tx, scope: Scope, segment: Segment, definition: unkn
   checkAsked(all, { publicId, condition })
   await redefineSegment(tx, segment, definition as Json) // it was parsed from JSON
   await insertPending(tx, scope, [publicId, ...dependentsOf(all.map(judgedOf), publicId)])
+  await ring(tx, scope)
 }
 
 /** Gives the segment as it was. 409 while another one asks for it. */
@@ -102,6 +105,7 @@ export async function deleteSegment(
     })
   }
   await retireSegment(tx, before.segment)
+  await ring(tx, scope)
   return { before, scope }
 }
 

@@ -9,6 +9,7 @@ import {
   deleteStates,
   type MembershipWrite,
   mark,
+  ring,
   type StoredCustomer,
   selectHeader,
   selectStates,
@@ -29,6 +30,7 @@ export const segmentParticipant: MergeParticipant = {
   },
   async split(tx, scope, { sourceCustomerId, targetCustomerId }) {
     await mark(tx, scope, [sourceCustomerId, targetCustomerId], 'recount')
+    await ring(tx, scope)
   },
 }
 

@@ -146,30 +146,36 @@ export async function writeDue(tx: Tx, scope: Scope, rows: { customerId: string;
     await raw(tx.client, dropTimers, [scope.scopeId, uuids(gone.map(({ customerId }) => customerId))])
 }
 
-/** Has customers looked at by the lane's next step. Nothing where no definitions are. */
-export async function mark(
-  tx: Pick<Tx, 'client'>,
-  scope: Pick<Scope, 'scopeId'>,
-  customerIds: string[],
-  cause: string,
-): Promise<void> {
-  const { rowCount } = await tx.client.query({
-    name: 'segments_mark',
-    text: `
-      insert into segment_timer (scope_id, customer_id, due_at, cause)
-      select $1, id, '-infinity', $3
-      from unnest($2::uuid[]) as i(id)
-      where exists (
-        select
-        from segment_set
-        where scope_id = $1
-      )
-      on conflict (scope_id, customer_id) do update
-      set due_at = '-infinity',
-        cause = case when segment_timer.cause = 'recount' then 'recount' else excluded.cause end`,
-    values: [scope.scopeId, uuids(customerIds), cause],
-  })
-  if (rowCount !== 0) await tx.client.query(`select pg_notify('${segmentChannel}', $1)`, [String(scope.scopeId)])
+const markCustomers: Statement = {
+  name: 'segments_mark',
+  text: `
+    insert into segment_timer (scope_id, customer_id, due_at, cause)
+    select $1, id, '-infinity', $3
+    from unnest($2::uuid[]) as i(id)
+    where exists (
+      select
+      from segment_set
+      where scope_id = $1
+    )
+    on conflict (scope_id, customer_id) do update
+    set due_at = '-infinity',
+      cause = case when segment_timer.cause = 'recount' then 'recount' else excluded.cause end`,
+}
+
+/** Has customers looked at by the lane's next slice or step. Nothing where no definitions are. */
+export async function mark(tx: Tx, scope: Scope, customerIds: string[], cause: Mark): Promise<void> {
+  await raw(tx.client, markCustomers, [scope.scopeId, uuids(customerIds), cause])
+}
+
+/** Why a customer is to be looked at: edited or born, merged, split. */
+export type Mark = 'event' | 'merge' | 'recount'
+
+/**
+ * Has the next step taken at once, when this transaction commits. Notifying commits wait for each other, so only what took
+ * the lane's row anyway does it; others are found within half a second.
+ */
+export async function ring(tx: Tx, { scopeId }: Scope): Promise<void> {
+  await tx.query(`select pg_notify('${segmentChannel}', $1)`, [String(scopeId)])
 }
 
 export const segmentChannel = 'turnpike_segments'
