@@ -78,7 +78,8 @@ for (const [name, aimMs, call] of asked) {
   const times: number[] = []
   for (let i = 0; i < repeats; i++) times.push(await timed(call))
   const median = must(times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)], 'it was timed')
-  console.log(`${name.padEnd(42)} ${median.toFixed(1).padStart(8)} ms${aimMs === null ? '' : `  (aim ${aimMs})`}`)
+  const shown = Number.isFinite(median) ? median.toFixed(1) : 'refused'
+  console.log(`${name.padEnd(42)} ${shown.padStart(8)} ms${aimMs === null ? '' : `  (aim ${aimMs})`}`)
 }
 
 const alone = await intake()
@@ -112,6 +113,7 @@ async function timed(call: () => Promise<Response>): Promise<number> {
   const response = await call()
   const text = await response.text()
   const ms = performance.now() - startedAt
+  if (response.status === 503) return Number.POSITIVE_INFINITY
   if (response.status !== 200) throw new Error(`answered ${response.status}: ${text.slice(0, 500)}`)
   return ms
 }

@@ -247,6 +247,31 @@ function compare(actual: unknown, expected: unknown, path = 'answer'): void {
   }
 }
 
+test('a query that takes too long is ended, and the refusal names exports', async () => {
+  const scope = await testScope(pool)
+  await storeEvents(pool, scope, [
+    { ...{ position: 1, at: 5, event: 'x', appId: null, value: null }, properties: {}, record: ids[0] ?? '' },
+  ])
+  const slow = createAnalytics({
+    pool,
+    clock: systemClock,
+    segments: {
+      isMember: ({ scopeId, segment }) => `pg_sleep(${scopeId} + 60) is not null and ${segment} is not null`,
+      unknown: async () => [],
+    },
+  })
+  const asked = slow.query(
+    scope,
+    {
+      ...{ type: 'count', appId: null, range: { start: 0, end: 10, zone: 'UTC' }, interval: null, groupBy: [] },
+      filters: [{ scope: 'membership', segment: 'seg', is: true }],
+      series: [{ event: 'x', measure: { type: 'count' }, filters: [] }],
+    },
+    { msMax: 50 },
+  )
+  await assert.rejects(asked, { code: 'query_timeout', status: 503, message: /event_exports/ })
+})
+
 for (const [name, queries, numRuns] of [
   ['trends', trends, 100],
   ['funnels', funnels, 80],
