@@ -74,25 +74,31 @@ export function createHealthServer({
   log,
   health,
   metrics,
-}: Pick<ServerOptions, 'log' | 'health' | 'metrics'>): FastifyInstance {
-  const server = bareServer(log)
+  receiveMsMax,
+}: Pick<ServerOptions, 'log' | 'health' | 'metrics'> & { receiveMsMax?: number }): FastifyInstance {
+  const server = bareServer(log, receiveMsMax)
   addMetrics(server, metrics)
   addHealth(server, health)
   return server
 }
 
-function bareServer(log: Logger): FastifyInstance {
+function bareServer(log: Logger, receiveMsMax = bodyReceiveMsMax): FastifyInstance {
   const server = Fastify({
     loggerInstance: log as FastifyBaseLogger, // pino is what the framework logs with
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyBytesMax,
-    requestTimeout: bodyReceiveMsMax,
+    requestTimeout: receiveMsMax,
     genReqId: requestId,
     routerOptions: { maxParamLength: 2048 },
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    // A missing Host is refused below, in our words.
-    http: { connectionsCheckingInterval: 5000, requireHostHeader: false },
+    http: {
+      connectionsCheckingInterval: Math.min(receiveMsMax, 5000),
+      // Of the two timeouts Node takes the longer one for the whole request; this one is a minute unless set.
+      headersTimeout: receiveMsMax,
+      // A missing Host is refused below, in our words.
+      requireHostHeader: false,
+    },
     clientErrorHandler: refuseMalformed,
     // A path that can't be decoded or is too long: no route, and so no hook, has seen it.
     frameworkErrors: (error, request, reply) => {

@@ -63,6 +63,10 @@ describe('GET /metrics', () => {
     assert.match(text, /^turnpike_lane_lag_seconds 0$/m)
     assert.match(text, /^turnpike_lane_waiting_events 0$/m)
     assert.match(text, /^process_cpu_seconds_total /m)
+    for (const name of ['historical_waiting_events', 'lanes_stopped', 'dead_events', 'append_waiting_events'])
+      assert.match(text, new RegExp(`^turnpike_${name} 0$`, 'm'))
+    assert.match(text, /^turnpike_xmin_hold_seconds\{holder="[^"]*"\} \d/m)
+    assert.match(text, /^turnpike_partition_bytes\{table="event_log"\} [1-9]/m)
     assert.doesNotMatch(text, /nothing\/here/)
   })
 
