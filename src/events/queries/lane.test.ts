@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { testDatabase } from '../../../test/harness/database.ts'
 import { testScope } from '../../../test/harness/lane.ts'
+import { storeEvents } from '../../../test/harness/stored-events.ts'
 import { eventNamesMax, eventPropertiesMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import { eraseEvents } from '../erase.ts'
 import { ensurePartitions } from '../partitions.ts'
 import { parseTimestamp } from '../timestamp.ts'
 import type { JsonObject, LaneEvent } from '../types.ts'
@@ -65,6 +68,24 @@ test('values that no sum can hold do not stop the lane: the slot has no sum any 
     [
       [5n, 5n, null],
       [2n, 2n, null],
+    ],
+  )
+})
+
+test('erased events are taken out of the counts', async () => {
+  const scope = await testScope(pool)
+  const [ada, bob] = [randomUUID(), randomUUID()]
+  const stored = (record: string, position: number, value: number | null) => ({
+    ...{ record, position, value, at, event: 'a', appId: position % 2 ? null : 'app_1', properties: {} },
+  })
+  await storeEvents(pool, scope, [stored(ada, 1, 1), stored(ada, 2, null), stored(bob, 3, 4), stored(bob, 5, 1e300)])
+  const whom = { customerIds: [ada], distinctIds: [], mentions: [] }
+  assert.equal(await pool.transaction((tx) => eraseEvents(tx, scope, whom)), true)
+  assert.deepEqual(
+    (await slots(scope)).map((row) => Object.values(row)).map(([, appId, , ...counts]) => [appId, ...counts]),
+    [
+      ['', 2n, 2n, null],
+      ['app_1', 0n, 0n, 0],
     ],
   )
 })
