@@ -197,7 +197,7 @@ export const passwordCharsMax = 256
 /** Tries at one thing, such as signing in, by one address and for one e-mail; a person never needs so many. */
 export const attemptsMax = 10
 export const attemptsWindowMs = 15 * 60_000
-/** Passwords hashed at once in one process: 16 MiB and a core for some 50 ms each. Others wait, and beyond that 503. */
+/** Passwords hashed at once in one process: 32 MiB and a core for some 50 ms each. Others wait, and beyond that 503. */
 export const passwordsAtOnce = 2
 export const passwordsWaitingMax = 64
 /** Password resets that are prepared after their answer, one at a time. */
@@ -217,10 +217,13 @@ export const keyDaysMax = 365
 export const keyDaysDefault = 90
 export const slugCharsMax = 63
 export const logoCharsMax = 2048
-/** Mails under way at once in one process, how long one may take, and how it is tried again: for about two days. */
+/**
+ * Mails under way at once in one process, how long each of connecting, greeting and sending may take and how long nobody else
+ * tries meanwhile, and how it is tried again: for about two days.
+ */
 export const mailsAtOnce = 5
 export const mailSendMsMax = 30_000
-export const mailLeaseMs = 60_000
+export const mailLeaseMs = 120_000
 export const mailSweepMs = 1000
 export const mailWaitMsMax = 3600_000
 export const mailTriesMax = 60

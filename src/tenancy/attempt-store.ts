@@ -20,6 +20,6 @@ export async function countAttempts(
      set count = case when a.resets_at <= now() then 1 else least(a.count + 1, $3 + 1) end,
        resets_at = case when a.resets_at <= now() then excluded.resets_at else a.resets_at end
      returning count, (extract(epoch from resets_at - now()) * 1000)::int as "resetsInMs"`,
-    [subjects.toSorted(Buffer.compare), windowMs, max],
+    [subjects.toSorted((a, b) => a.compare(b)), windowMs, max],
   )
 }

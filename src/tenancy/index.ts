@@ -28,7 +28,7 @@ export {
 } from './instance.ts'
 export { acceptInvitation, invite, listInvitations, revokeInvitation } from './invitations.ts'
 export { looksLikePublishableKey, looksLikeSecretKey, mintPublishableKey, mintSecretKey } from './keys.ts'
-export { type Delivery, type Mail, queueMail, sendDueMails } from './mail.ts'
+export { type Mail, queueMail, sendDueMails } from './mail.ts'
 export { invitationMail } from './mail-texts.ts'
 export { Marks } from './marks.ts'
 export { hasRole } from './member-rules.ts'

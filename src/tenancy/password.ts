@@ -4,7 +4,7 @@ import { passwordsAtOnce, passwordsWaitingMax } from '../kernel/limits.ts'
 import { createGate } from './gate.ts'
 
 const derive = promisify<string, string, number, object, Buffer>(scrypt)
-/** About 16 MiB and 50 ms for each guess. */
+/** About 32 MiB and 50 ms for each guess. */
 const cost = { N: 16_384, r: 16, p: 1, maxmem: 64 * 1024 * 1024 }
 const keyBytes = 64
 const gate = createGate({ atOnce: passwordsAtOnce, waitingMax: passwordsWaitingMax })

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { Logger } from 'pino'
-import { isRetryable, type Pool } from '../db/pool.ts'
+import type { Pool } from '../db/pool.ts'
 import { must } from '../kernel/assert.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { resetsWaitingMax } from '../kernel/limits.ts'
@@ -83,6 +83,7 @@ export function openSignIn({ pool, sealingKey, publicUrl, log }: SignInOptions):
     },
 
     async requestReset(email) {
+      if (underWay.size >= resetsWaitingMax) throw refuse('service_unavailable', { retryAfterS: 1 })
       const work = resets(async () => {
         const { api } = await library()
         await api.requestPasswordReset({ body: { email: addressOf(email) } })
@@ -123,8 +124,8 @@ function linkRefusal(error: LibraryError): unknown {
   return known ? refuse('invalid_request', { param: 'token', message: 'token is not valid, or too old' }) : error
 }
 
-/** What was thrown through the library, or what it threw itself, in our words. */
+/** What was thrown through the library, such as by the database, as it was; what it threw itself in our words. */
 function translated(error: unknown, words: (error: LibraryError) => unknown = (same) => same): unknown {
   if (!(error instanceof Error) || error.name !== 'APIError') return error
-  return isRetryable(error.cause) ? error.cause : words(error)
+  return error.cause instanceof Error ? error.cause : words(error)
 }
