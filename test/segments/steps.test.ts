@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import {
   auditSegments,
+  getSegment,
   mergeCustomers,
   segmentEraser,
   segmentParticipant,
@@ -10,6 +11,8 @@ import {
 } from '../../src/customers/index.ts'
 
 import { takeStep } from '../../src/customers/segments/steps.ts'
+import { giveUpPending } from '../../src/customers/segments/steps-store.ts'
+import { turnpike } from '../cli/command.ts'
 import { segmentLane } from './world.ts'
 
 const lane = await segmentLane()
@@ -127,4 +130,38 @@ test('of a deleted customer nothing is kept', async () => {
     ])
     assert.ok(rows.length > 0 && rows.every((row) => row.customer_id !== id), table)
   }
+})
+
+test('turnpike segments audit puts right what it finds, and ends with 0 only when nothing was wrong', async () => {
+  const scope = await lane.scope()
+  await lane.define(scope, { performed: { event: 'e' } })
+  await lane.settle(scope)
+  await lane.send(scope, [{ distinctId: 'a' }])
+  const { id } = await lane.customer(scope, 'a')
+  await pool.query('delete from segment_customer where scope_id = $1', [scope.scopeId])
+  const audit = () =>
+    turnpike(['segments', 'audit'], { DATABASE_URL: lane.url, MASTER_KEY: Buffer.alloc(32).toString('base64') })
+  const found = await audit()
+  assert.match(found.out, new RegExp(`^repaired: lane=${scope.scopeId} customer=${id}$`, 'm'))
+  assert.match(found.out, /^segments: DIFFERENT checked=[0-9]+ repaired=[0-9]+$/m)
+  assert.equal(found.code, 1, found.err)
+  const again = await audit()
+  assert.match(again.out, /^segments: OK checked=[0-9]+ repaired=0\n$/)
+  assert.equal(again.code, 0)
+})
+
+test('a definition that cannot be computed is given up, and the one before goes on serving', async () => {
+  const scope = await lane.scope()
+  const id = await lane.define(scope, { performed: { event: 'e' } })
+  await lane.settle(scope)
+  const definition = { version: 1, where: { performed: { event: 'f' } } }
+  await pool.transaction((tx) => updateSegment(tx, [scope], id, { definition }))
+  await pool.transaction((tx) => giveUpPending(tx, scope))
+  await lane.send(scope, [{ distinctId: 'a' }])
+  const { segment } = await getSegment(pool, [scope], id)
+  assert.deepEqual([segment.status, segment.memberCount], ['failed', 1])
+  await pool.transaction((tx) => updateSegment(tx, [scope], id, { definition }))
+  await lane.settle(scope)
+  const { segment: after } = await getSegment(pool, [scope], id)
+  assert.deepEqual([after.status, after.memberCount], ['ready', 0])
 })

@@ -48,7 +48,7 @@ export async function segmentLane() {
   })
   const everything = stack.move()
   return {
-    ...{ pool, clock, heard, tombstoneKey },
+    ...{ pool, url, clock, heard, tombstoneKey },
     scope: () => testScope(pool),
     send: (scope: Scope, events: Sent[]) => send(pool, scope, events, clock.at),
     /** Takes steps until nothing is left. */

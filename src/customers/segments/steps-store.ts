@@ -110,27 +110,38 @@ export interface Unsettled {
   replaced: boolean
 }
 
+/** Those left by replaced versions by key, those brought by new ones by the index membership_untold: never all members. */
 export function unsettledRows(tx: Tx, { scopeId }: Scope): Promise<Unsettled[]> {
   return tx.query<Unsettled>(
-    `select v.id as version_id, m.customer_id,
-       v.state = 'retired' or exists (
-         select
-         from segment_version
-         where scope_id = $1
-           and segment_id = v.segment_id
-           and state = 'retired'
-       ) as replaced
+    `select v.id as version_id, m.customer_id, true as replaced
      from segment_version v
      cross join lateral (
        select customer_id
        from membership
        where scope_id = $1
          and version_id = v.id
-         and (v.state = 'retired' or not told)
        limit ${segmentStepCustomers}
      ) m
      where v.scope_id = $1
-       and v.state in ('serving', 'retired')
+       and v.state = 'retired'
+     union all
+     select v.id, m.customer_id, exists (
+         select
+         from segment_version
+         where scope_id = $1
+           and segment_id = v.segment_id
+           and state = 'retired'
+       )
+     from segment_version v
+     cross join lateral (
+       select customer_id
+       from membership
+       where version_id = v.id
+         and not told
+       limit ${segmentStepCustomers}
+     ) m
+     where v.scope_id = $1
+       and v.state = 'serving'
      limit ${segmentStepCustomers}`,
     [scopeId],
   )
