@@ -8,17 +8,16 @@ import { readAnswer, readRecord } from './record.ts'
 import { featureId } from './send.ts'
 import * as store from './store.ts'
 import { type Turn, turnsOf } from './turns.ts'
-import type { Load, World } from './world.ts'
+import { allUp, type Load, type World } from './world.ts'
 
 const pollMs = 100
 
 /** Resolves when every process is up and nothing waits to be applied; gives whether that came in time. */
-export async function settled({ pieces, pool }: World, msMax: number): Promise<boolean> {
+export async function settled(world: World, msMax: number): Promise<boolean> {
   const deadline = performance.now() + msMax
+  await Promise.race([allUp(world), sleep(msMax, undefined, { ref: false })])
   while (performance.now() < deadline) {
-    const lag = await Promise.all(Object.values(pieces).map(({ up }) => Promise.race([up, sleep(pollMs, 'down')])))
-      .then((states) => (states.includes('down') ? null : laneLag(pool)))
-      .catch(() => null)
+    const lag = await laneLag(world.pool).catch(() => null)
     if (lag?.rows === 0 && lag.historical.rows === 0) return true
     await sleep(pollMs)
   }

@@ -8,10 +8,10 @@ import { check, type Verdict } from './check.ts'
 import { errorsIn } from './logs.ts'
 import { type Options, readOptions, usage } from './options.ts'
 import { readExpectation, readStored, settled } from './prove.ts'
-import { scheduleOf, told } from './schedule.ts'
+import { patienceMsMax, scheduleOf, told } from './schedule.ts'
 import { authorised } from './send.ts'
 import { Troublemaker } from './trouble.ts'
-import { type Load, makeSpenders, startLoad, startWorld, type World } from './world.ts'
+import { allUp, makeSpenders, startLoad, startWorld, type World } from './world.ts'
 
 const loadProcesses = 2
 const clientsOfEach = 12
@@ -92,7 +92,8 @@ async function trouble({ seed, durationMs }: Options, folder: string, stack: Asy
     const options = [...clients, ...floods].map((client) => ({ seed, deletes, ...client }))
     return stack.use(startLoad(folder, world, options))
   })
-  const kills = await runSchedule({ seed, durationMs }, world, loads)
+  const maker = stack.use(new Troublemaker(world, loads))
+  await runSchedule({ seed, durationMs }, world, maker)
 
   say('no more trouble: waiting for the last answers')
   const faults: string[] = []
@@ -111,25 +112,32 @@ async function trouble({ seed, durationMs }: Options, folder: string, stack: Asy
   say(
     `${expectation.events.size} events sent, ${expectation.operations.size} operations, ${expectation.stories.size} stories, ${expectation.deleted.size} customers deleted`,
   )
-  return { ...verdict, faults, kills, acknowledged: expectation.acknowledged, unlisted: expectation.unlisted }
+  return {
+    ...verdict,
+    faults,
+    kills: maker.kills,
+    acknowledged: expectation.acknowledged,
+    unlisted: expectation.unlisted,
+  }
 }
 
-async function runSchedule({ seed, durationMs }: Options, world: World, loads: Load[]): Promise<number> {
-  const maker = new Troublemaker(world, loads)
+async function runSchedule({ seed, durationMs }: Options, world: World, maker: Troublemaker): Promise<void> {
   const began = performance.now()
   const under: Promise<void>[] = []
-  for (const trouble of scheduleOf(seed, durationMs)) {
-    await sleep(Math.max(0, began + trouble.atMs - performance.now()))
-    say(told(trouble))
+  let last = began
+  for (const trouble of scheduleOf(seed)) {
+    const due = Math.min(last + trouble.afterMs, began + durationMs)
+    await sleep(Math.max(0, due - performance.now()))
+    if (trouble.isPatient) await Promise.race([allUp(world), sleep(patienceMsMax, undefined, { ref: false })])
+    last = performance.now()
+    if (last >= began + durationMs) break
+    say(told(trouble, last - began))
     const made = maker.make(trouble)
     // Heard below, when all are over.
     made.catch(() => {})
     under.push(made)
   }
-  await sleep(Math.max(0, began + durationMs - performance.now()))
   await Promise.all(under)
-  maker.calm()
-  return maker.kills
 }
 
 async function canDelete({ access }: World): Promise<boolean> {

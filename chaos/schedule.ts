@@ -23,40 +23,44 @@ export type TroubleKind = (typeof troubles)[number]
 
 export interface Trouble {
   kind: TroubleKind
-  /** Milliseconds after the load has begun. */
-  atMs: number
+  /** Milliseconds after the one before has begun. */
+  afterMs: number
+  /** Whether it waits until every process is up again: trouble upon trouble alone would leave nothing to break. */
+  isPatient: boolean
   /** How long what was paused or delayed stays so, and what was killed stays dead. */
   lastsMs: number
   /** Which one of several connections, statements or backends; whatever there are. */
   which: number
 }
 
-const firstMs = 1500
-const betweenMs = { least: 2000, most: 5000 }
+/** The longest that a patient trouble waits. */
+export const patienceMsMax = 8000
+const betweenMs = { least: 1500, most: 4500 }
 /** Longer than a lane's lease, so that a paused worker comes back as one that lost it. */
 const pauseMs = { least: 1000, most: 6500 }
 const deadMsMax = 1500
 
 /**
- * The troubles of a run: every kind once, in random order, then again in another. A kind of trouble meets all phases of the
- * others, since some last longer than the time between two.
+ * The troubles of a run, for ever: every kind once, in random order, then again in another. A kind of trouble meets all
+ * phases of the others, since some last longer than the time between two.
  */
-export function scheduleOf(seed: string, durationMs: number): Trouble[] {
+export function* scheduleOf(seed: string): Generator<Trouble> {
   const random = randomOf(seed, 'schedule')
-  const between = (least: number, most: number) => least + random.below(most - least + 1)
-  const schedule: Trouble[] = []
-  let deck: TroubleKind[] = []
-  for (let atMs = firstMs; atMs < durationMs; atMs += between(betweenMs.least, betweenMs.most)) {
-    if (deck.length === 0) deck = random.shuffled(troubles)
-    const kind = deck.pop()
-    if (kind === undefined) break
-    const lastsMs = kind.startsWith('kill') ? random.below(deadMsMax) : between(pauseMs.least, pauseMs.most)
-    schedule.push({ kind, atMs, lastsMs, which: random.below(1000) })
+  const between = ({ least, most }: { least: number; most: number }) => least + random.below(most - least + 1)
+  for (;;) {
+    for (const kind of random.shuffled(troubles)) {
+      yield {
+        kind,
+        afterMs: between(betweenMs),
+        isPatient: random.chance(0.75),
+        lastsMs: kind.startsWith('kill') ? random.below(deadMsMax) : between(pauseMs),
+        which: random.below(1000),
+      }
+    }
   }
-  return schedule
 }
 
 /** One line for people. */
-export function told({ kind, atMs, lastsMs }: Trouble): string {
+export function told({ kind, lastsMs }: Trouble, atMs: number): string {
   return `${(atMs / 1000).toFixed(1).padStart(7)} s  ${kind.replaceAll('_', ' ')} (${(lastsMs / 1000).toFixed(1)} s)`
 }

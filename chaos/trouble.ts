@@ -6,7 +6,7 @@ import type { Trouble } from './schedule.ts'
 import type { Load, World } from './world.ts'
 
 /** Does what a schedule says, and counts the processes it killed. */
-export class Troublemaker {
+export class Troublemaker implements Disposable {
   kills = 0
   readonly #world: World
   readonly #loads: Load[]
@@ -67,7 +67,7 @@ export class Troublemaker {
   }
 
   /** Lets go on whatever still stands still. */
-  calm(): void {
+  [Symbol.dispose](): void {
     for (const processId of this.#stopped) signal(processId, 'SIGCONT')
     this.#stopped.clear()
   }

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Pool } from '../src/db/pool.ts'
 import { must } from '../src/kernel/assert.ts'
@@ -45,7 +46,7 @@ export async function startWorld(folder: string): Promise<World> {
   ) => stack.use(new Piece({ name, dataDir: place, settings, logFile: join(logs, `${name}.log`), onUp }))
 
   const service = piece('service', dataDir, {}, toService)
-  await service.up
+  await soon(service.up)
   const { url } = await postgresOf(dataDir)
   const pool = stack.use(new Pool(url, { name: 'chaos', max: 2, settings: { statement_timeout: '300s' } }))
   const network = stack.use(await cutProxy(url))
@@ -53,7 +54,7 @@ export async function startWorld(folder: string): Promise<World> {
   const shared = { DATABASE_URL: network.url, MASTER_KEY: masterKey }
   const api = piece('api', join(folder, 'api'), { ...shared, ROLE: 'api' }, toApi)
   const worker = piece('worker', join(folder, 'worker'), { ...shared, ROLE: 'worker' })
-  await Promise.all([api.up, worker.up])
+  await soon(Promise.all([api.up, worker.up]))
 
   const { project_id: projectId, apps = [], secret_key: secretKey } = await readFirstRun(dataDir)
   const access = { urls: callers.map((proxy) => proxy.url), apiKeys: apps.map(({ keys }) => keys.test), secretKey }
@@ -63,6 +64,19 @@ export async function startWorld(folder: string): Promise<World> {
     projectId: must(projectId, 'the demo has a project'),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
+}
+
+const startMsMax = 120_000
+
+/** Whoever does not start at all is told of by the logs. */
+async function soon(up: Promise<unknown>): Promise<void> {
+  const late = sleep(startMsMax, 'late', { ref: false })
+  if ((await Promise.race([up, late])) === 'late') throw new Error(`it did not start within ${startMsMax / 1000} s`)
+}
+
+/** Resolves when every process listens. */
+export async function allUp({ pieces }: World): Promise<void> {
+  await Promise.all(Object.values(pieces).map(({ up }) => up))
 }
 
 /** Makes the customers whose units are spent. */
