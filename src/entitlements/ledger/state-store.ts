@@ -73,15 +73,19 @@ export function selectState(client: pg.ClientBase, questions: AccountQuestion[])
   ])
 }
 
-/** What `addOffer` reads after the position asked at; `q` names the entity. */
+/**
+ * What `addOffer` reads after the position asked at; `q` names the entity. With `exists` in place of the probe, tables that
+ * nobody has analysed get a plan that reads and hashes all grants.
+ */
 const offerColumns = `t.account_id, t.id, t.product_id, t.origin, t.rank, t.template, t.effective_at_ms, t.expires_at_ms,
-  t.max_entities, t.granted, exists (
-    select
+  t.max_entities, t.granted, (
+    select true
     from ledger_grant
     where scope_id = t.scope_id
       and source_ref = t.source_ref
       and feature_id = t.feature_id
       and entity_id = q.entity_id
+    limit 1
   )`
 
 // As above; asked only when somebody names an entity.
