@@ -1,5 +1,5 @@
-export { parseCustomerId, wireCustomerId } from './customer-id.ts'
 export { type CustomerChange, listChanges } from './changes.ts'
+export { parseCustomerId, wireCustomerId } from './customer-id.ts'
 export { deleteBuried, deleteCustomer } from './delete.ts'
 export type { PropertyEdit } from './directives.ts'
 export { patchProperties } from './edit.ts'
