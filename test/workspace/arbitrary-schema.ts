@@ -31,8 +31,8 @@ export function arbitraryOf(schema: Schema, document: object, known: string[], d
   if (schema.enum) return fc.constantFrom(...schema.enum)
   const choices = schema.anyOf ?? schema.oneOf
   if (choices) return depth > 6 ? inner(choices[0] ?? {}) : fc.oneof(...choices.map(inner))
-  const [type, ...others] = [schema.type ?? (schema.properties ? 'object' : 'any')].flat()
-  if (others.length > 0) return fc.oneof(...[type, ...others].map((one) => inner({ ...schema, type: one ?? 'any' })))
+  const [type = 'any', ...others] = [schema.type ?? (schema.properties ? 'object' : 'any')].flat()
+  if (others.length > 0) return fc.oneof(...[type, ...others].map((one) => inner({ ...schema, type: one })))
   switch (type) {
     case 'string':
       return textOf(schema, known)

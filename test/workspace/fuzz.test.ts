@@ -135,7 +135,7 @@ function urlOf({ path, parameters }: Operation, pick: (schema: Schema) => unknow
     }
     if (place === 'query' && ((seed >> n) & 3) === 0) query.set(name, String(pick(schema)))
   }
-  return query.size > 0 ? `${at}?${query}` : at
+  return query.size > 0 ? `${at}?${query.toString()}` : at
 }
 
 /** `/features/{id}` is about a feature. */
