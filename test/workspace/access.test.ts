@@ -18,6 +18,7 @@ const adminOnly = new Set([
   'updateMember',
   'createInvitation',
   'listInvitations',
+  'listAuditLog',
 ])
 const forEverybody = new Set(['revokeToken', 'removeMember'])
 /** Needs no verified address. */
