@@ -15,7 +15,15 @@ import {
   createVersions,
   ledgerSettings,
 } from './entitlements/index.ts'
-import { checkLogMeta, createIntakeGuard, createLog, openEventReads, startExports, type LaneStats } from './events/index.ts'
+import {
+  checkLogMeta,
+  createIntakeGuard,
+  createLog,
+  type LaneStats,
+  openEventReads,
+  startExports,
+} from './events/index.ts'
+import { selectPublishedKeys } from './experiences/index.ts'
 import { finishRequestsOf } from './finish-requests.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
@@ -143,6 +151,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       customerIdHint: createCustomerIdHint({ pool: reads.pool, clock }),
       check: countDecisions(usage, createCheck(reads)),
       consume: countDecisions(usage, createConsume(spending)),
+      releaseKeys: () => selectPublishedKeys(pool),
       versions: createVersions(reads),
       standing: createStanding(reads),
     },

@@ -13,6 +13,7 @@ import { bodyBytesMax, bodyReceiveMsMax } from '../kernel/limits.ts'
 import { health as addHealth, type HealthOptions } from './app/health.ts'
 import { type AppApiServices, appApi } from './app/index.ts'
 import { metrics as addMetrics, type MetricsOptions } from './app/metrics.ts'
+import { releaseKeys as addReleaseKeys, type ReleaseKeysOptions } from './app/release-keys.ts'
 import { addJsonBodyParser } from './body.ts'
 import { allowBrowsers } from './cors.ts'
 import { errorHandler, sendRefusal, styleOf, toRefusal } from './errors.ts'
@@ -26,7 +27,7 @@ export interface ServerOptions {
   log: Logger
   health: HealthOptions
   metrics: MetricsOptions
-  app: AppApiServices
+  app: AppApiServices & ReleaseKeysOptions
   workspace: WorkspaceApiServices
   /** Adds what is not part of either API, such as the reference pages. */
   extend: (server: FastifyInstance) => void
@@ -56,6 +57,7 @@ export async function createServer({
       requestHeaders: [appIdHeader, appEnvironmentHeader, environmentHeader],
     })
     addHealth(scope, health)
+    addReleaseKeys(scope, app)
     await scope.register(async (keyed) => appApi(keyed, app))
   })
   await server.register(

@@ -314,3 +314,11 @@ export const catalogueObjectsMax = 5000
 export const usageFlushMs = 5000
 /** Requests of one key or user to the Workspace API, unless WORKSPACE_RATE_LIMIT says otherwise: far above any backend, below a loop gone wild. */
 export const workspaceRequestsPerMinute = 60_000
+/** Signing keys of one environment, ever: they are published whole, revoked ones keep their names. */
+export const signingKeysMax = 50
+/** What clients take as the name of a key. */
+export const signingKeyIdCharsMax = 256
+/** Apps that one call names. */
+export const targetAppsMax = 100
+/** The public keys are read from the database this often at most, however many ask. */
+export const releaseKeysKeptMs = 2000

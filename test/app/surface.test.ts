@@ -80,11 +80,14 @@ describe('405 with Allow', () => {
   }
 
   test('every path of the Workspace API, without a key', async () => {
-    for (const [template, operations] of Object.entries(documents.workspace)) {
-      const path = `/v1${template.replaceAll(/\{\w+\}/g, 'x')}`
-      const allowed = named(operations)
+    const templates = Object.entries(documents.workspace)
+    for (const [template] of templates) {
+      const path = template.replaceAll(/\{\w+\}/g, 'x')
+      // The word at the end of `/segments/preview` could be an id as well: other methods are those of `/segments/{id}`.
+      const fitting = templates.filter(([other]) => new RegExp(`^${other.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path))
+      const allowed = fitting.flatMap(([, operations]) => named(operations))
       for (const method of [...methods, 'OPTIONS'].filter((each) => !allowed.includes(each))) {
-        const { status, allow } = await ask(method, path)
+        const { status, allow } = await ask(method, `/v1${path}`)
         assert.equal(status, 405, `${method} ${path}`)
         assert.deepEqual(new Set(allow?.split(', ')), new Set(allowed), `${method} ${path}`)
       }

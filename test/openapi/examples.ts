@@ -70,6 +70,12 @@ export const examples: Record<string, object> = {
   resolveCustomer: { distinct_id: 'ada', properties: { plan: 'trial' } },
   mergeCustomers: { source_distinct_id: 'tablet-7f3a' },
   updateCustomer: { properties: { set: { plan: 'pro' }, unset: ['trial_ends'], increment: { logins: 1 } } },
+  createSigningKey: { key_id: 'kitchen-2027' },
+  importSigningKey: {
+    key_id: 'kitchen-2026',
+    public_key: '11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=',
+  },
+  activateSigningKey: { app_ids: ['app_k3zo78w4v9dl6oaofrs6m8k6'] },
   createSegment: { name: 'Cooks on trial', definition: cooksOnTrial },
   updateSegment: { name: 'Cooks' },
   previewSegment: { definition: cooksOnTrial },

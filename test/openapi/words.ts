@@ -89,6 +89,7 @@ ${keywords}`,
     { name: 'Use and changes', description: 'How much is used, and who changed what.' },
     { name: 'Grants', description: 'Allocations made by hand, or by attaching a Product.' },
     { name: 'Entities', description: 'Seats, teams or devices of a customer, with units of their own.' },
+    { name: 'Signing keys', description: 'What signs releases, so that apps can tell whose they are.' },
     { name: 'Events', description: 'What customers did, and what became of it.' },
   ],
   securitySchemes: {

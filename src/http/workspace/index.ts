@@ -31,6 +31,7 @@ import { publishableKeys } from './publishable-keys.ts'
 import { limitRate, type RateLimitOptions } from './rate-limit.ts'
 import type { WorkspaceServices } from './route.ts'
 import { segments } from './segments.ts'
+import { signingKeys } from './signing-keys.ts'
 import { tokens } from './tokens.ts'
 import { usageStats } from './usage-stats.ts'
 import { users } from './users.ts'
@@ -82,6 +83,7 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     operations(to, pool)
     grants(to, pool)
     entities(to, pool)
+    signingKeys(to, services)
     events(to, services)
     eventQueries(to, services)
     eventNames(to, services.listPool)
