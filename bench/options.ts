@@ -28,12 +28,14 @@ export interface Options {
   connections: number
   /** Calls of `/batch` under way at once: each carries a thousand events. */
   batchConnections: number
+  /** Made before the first case, for the lane to keep up. */
+  segments: number
   /** Where the figures are written as JSON. */
   json: string | undefined
 }
 
 export const usage = `npm run bench -- [--cases ${caseNames.join(',')}] [--seconds 5] [--rounds 3] [--warmup 1]
-                 [--connections 128] [--batch-connections 8] [--json FILE]`
+                 [--connections 128] [--batch-connections 8] [--segments 0] [--json FILE]`
 
 /** Throws with one line for what it does not understand. */
 export function readOptions(args: string[]): Options {
@@ -46,6 +48,7 @@ export function readOptions(args: string[]): Options {
       warmup: { type: 'string', default: '1' },
       connections: { type: 'string', default: '128' },
       'batch-connections': { type: 'string', default: '8' },
+      segments: { type: 'string', default: '0' },
       json: { type: 'string' },
     },
   })
@@ -56,6 +59,7 @@ export function readOptions(args: string[]): Options {
     warmupS: numberOf('--warmup', values.warmup, 0.1, 60),
     connections: wholeOf('--connections', values.connections, 4096),
     batchConnections: wholeOf('--batch-connections', values['batch-connections'], 1024),
+    segments: wholeOf('--segments', values.segments, 200, 0),
     json: values.json,
   }
 }
@@ -74,8 +78,8 @@ function numberOf(name: string, text: string, least: number, most: number): numb
   return value
 }
 
-function wholeOf(name: string, text: string, most: number): number {
-  const value = numberOf(name, text, 1, most)
+function wholeOf(name: string, text: string, most: number, least = 1): number {
+  const value = numberOf(name, text, least, most)
   if (!Number.isInteger(value)) throw new Error(`${name} is a whole number`)
   return value
 }

@@ -11,6 +11,7 @@ import { distinctIdOf } from './ids.ts'
 import { type Options, readOptions, usage } from './options.ts'
 import { contestedCustomer, featureId, plentyUnits, seedCustomers } from './seed.ts'
 import { seedBulk } from './seed-bulk.ts'
+import { makeSegments } from './segments.ts'
 import { type Service, startFloor, startService } from './service.ts'
 import * as store from './store.ts'
 
@@ -74,6 +75,10 @@ async function compare(service: Service, options: Options, cleanup: AsyncDisposa
   const scopeId = await store.scopeOf(turnpikeDb, firstRun.project_id)
   await seedCustomers(firstRun, Math.min(customers, seededByRequests))
   await seedBulk(turnpikeDb, scopeId, { from: seededByRequests, to: customers })
+  if (options.segments > 0) {
+    say(`making ${options.segments} Segments`)
+    await makeSegments(firstRun, options.segments)
+  }
   const distinctIds = [...Array.from({ length: customers }, (_, i) => distinctIdOf(i)), distinctIdOf(contestedCustomer)]
   await store.seedNaive(naiveDb, { apiKey, featureKey: featureId, distinctIds, units: plentyUnits })
   await Promise.all([store.settle(turnpikeDb), store.settle(naiveDb)])

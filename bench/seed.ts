@@ -27,17 +27,24 @@ async function seedCustomer(firstRun: FirstRun, customer: number, allowance: num
   await post(firstRun, `/customers/${id}/grants`, { feature: featureId, allowance })
 }
 
-async function post(firstRun: FirstRun, path: string, body: object): Promise<{ id: string }> {
-  const response = await fetch(`${firstRun.workspace_base_url}${path}`, {
+export function post(firstRun: FirstRun, path: string, body: object): Promise<{ id: string }> {
+  // Every object of the Workspace API has an id.
+  return ask(firstRun, path, {
     method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      authorization: `Bearer ${firstRun.secret_key}`,
-      'x-service-env': 'test',
-    },
+    headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
+}
+
+/** The caller knows what is answered there. */
+export async function ask<Answer>(
+  { workspace_base_url, secret_key }: FirstRun,
+  path: string,
+  request: RequestInit & { headers?: Record<string, string> } = {},
+): Promise<Answer> {
+  const headers = { ...request.headers, authorization: `Bearer ${secret_key}`, 'x-service-env': 'test' }
+  const response = await fetch(`${workspace_base_url}${path}`, { ...request, headers })
   const text = await response.text()
-  if (!response.ok) throw new Error(`POST ${path} answered ${response.status}: ${text}`)
-  return JSON.parse(text) as { id: string } // every object of the Workspace API has an id
+  if (!response.ok) throw new Error(`${request.method ?? 'GET'} ${path} answered ${response.status}: ${text}`)
+  return JSON.parse(text)
 }
