@@ -67,6 +67,12 @@ const corruptions: { name: string; table: string; rows?: string; set?: string; r
   { name: 'revoked', table: 'ledger_grant', rows: 'revoked_at_ms is null', set: 'revoked_at_ms = created_at_ms' },
   { name: 'not revoked', table: 'ledger_grant', rows: 'revoked_at_ms is not null', set: 'revoked_at_ms = null' },
   {
+    name: 'settled',
+    table: 'ledger_grant',
+    rows: 'revoked_at_ms is null and expires_at_ms is null and remaining > 0',
+    set: 'settled = true',
+  },
+  {
     name: 'account of a grant',
     table: 'ledger_grant',
     set: 'account_id = (select max(id) from account where id <> account_id)',

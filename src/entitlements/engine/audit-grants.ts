@@ -83,6 +83,9 @@ export class GrantTrails {
     if (grant.remaining < 0n || grant.remaining > grant.amount) {
       this.#report({ rule: 'remaining', ids, expected: `0 to ${grant.amount}`, found: String(grant.remaining) })
     }
+    if (grant.hidden) {
+      this.#report({ rule: 'hidden', ids, expected: 'ended, or drained for good', found: 'settled' })
+    }
     if (grant.periodNo !== period) {
       this.#report({ rule: 'period', ids, expected: String(period), found: String(grant.periodNo) })
     }

@@ -25,6 +25,8 @@ export type Rule =
   | 'amount'
   | 'period'
   | 'revoked'
+  /** Only what no decision needs is kept out of decisions. */
+  | 'hidden'
   /** Refill rows and lapse, refill and rollover entries tell the same. */
   | 'refill'
   /** Operations and the entries that paid for them find each other. */
@@ -61,7 +63,12 @@ export type AuditedGrant = Pick<
   | 'effectiveAt'
   | 'periodNo'
   | 'revokedAt'
-> & { scopeId: number; featureId: number }
+> & {
+  scopeId: number
+  featureId: number
+  /** No decision sees it, though it may hold units and has not ended. */
+  hidden?: boolean
+}
 
 export interface AuditedFeature {
   id: number

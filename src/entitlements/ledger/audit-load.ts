@@ -124,6 +124,7 @@ function grantOf(row: RawRow) {
     effectiveAt: Number(row[9]),
     periodNo: big(row[10]),
     revokedAt: typeof row[11] === 'string' ? Number(row[11]) : null,
+    hidden: row[12] === 't',
   }
 }
 

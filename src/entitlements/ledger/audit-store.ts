@@ -123,9 +123,10 @@ export function selectCounters(client: pg.ClientBase, accountIds: bigint[]): Pro
 }
 
 const grantColumns = `id, scope_id, account_id, feature_id, entity_id, rolled_from, unlimited, amount, remaining,
-  effective_at_ms, period_no, revoked_at_ms`
+  effective_at_ms, period_no, revoked_at_ms, settled and (cycle_unit is not null or unlimited or remaining > 0)
+  and coalesce(least(expires_at_ms, revoked_at_ms) > floor(extract(epoch from statement_timestamp()) * 1000), true)`
 
-/** Two halves, because each has an index of its own. */
+/** The last column: hidden from decisions that may need it. Two halves, because each has an index of its own. */
 const grants: Statement = {
   name: 'entitlements_audit_grants',
   text: `
