@@ -40,7 +40,7 @@ export function post(firstRun: FirstRun, path: string, body: object): Promise<{ 
 export async function ask<Answer>(
   { workspace_base_url, secret_key }: FirstRun,
   path: string,
-  request: RequestInit & { headers?: Record<string, string> } = {},
+  request: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> } = {},
 ): Promise<Answer> {
   const headers = { ...request.headers, authorization: `Bearer ${secret_key}`, 'x-service-env': 'test' }
   const response = await fetch(`${workspace_base_url}${path}`, { ...request, headers })
