@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { settleChanges } from './customers/index.ts'
-import { Pool } from './db/pool.ts'
+import { isRetryable, Pool } from './db/pool.ts'
 import { erasersOf } from './erasers.ts'
 import { laneSettings } from './events/index.ts'
 import { systemClock as clock } from './kernel/clock.ts'
@@ -23,7 +23,10 @@ export function startSettling(
     let isMore = false
     while (!stop.signal.aborted) {
       const slice = await settleChanges(pool, options, afterScope).catch((error: unknown) => {
-        log.error({ err: error }, 'what a merge, split or deletion left could not be done; it is tried again')
+        log[isRetryable(error) ? 'warn' : 'error'](
+          { err: error },
+          'what a merge, split or deletion left could not be done; it is tried again',
+        )
         return null
       })
       isMore ||= slice?.isMore ?? false

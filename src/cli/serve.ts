@@ -1,6 +1,8 @@
 import type pino from 'pino'
 import { readConfig } from '../config.ts'
+import { isRetryable } from '../db/pool.ts'
 import { stopMsMax } from '../kernel/limits.ts'
+import { StartError } from '../kernel/start-error.ts'
 import { openLog } from '../log.ts'
 import { summaryOf } from '../setup.ts'
 import { start } from '../start.ts'
@@ -12,13 +14,19 @@ export async function serve(): Promise<void> {
   const stop = stopSignal(log)
   const stopping = new Promise((resolve) => stop.addEventListener('abort', resolve))
   const service = await start(config, log, stop).catch((error: unknown) => {
-    if (!stop.aborted) throw error
+    if (stop.aborted) return
+    // It was there when the start began: whoever watches over the process tries again.
+    throw isRetryable(error) ? new StartError(`the database went away during the start: ${wordsOf(error)}`) : error
   })
   if (service?.firstRun) process.stdout.write(summaryOf(service.firstRun, config))
   if (service) log.info(`listening on ${service.url}`)
   await stopping
   await service?.[Symbol.asyncDispose]()
   log.info('stopped')
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 /** Aborted by the first signal to stop. Later ones are heard and change nothing: npm repeats a Ctrl-C that has reached us too. */

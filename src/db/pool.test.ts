@@ -16,6 +16,18 @@ test('a transaction that throws leaves nothing behind', async () => {
   assert.deepEqual(await database.pool.query('select n from t'), [])
 })
 
+test('a transaction tells what went wrong first, also when its connection is lost before it can roll back', async () => {
+  await using database = await testDatabase()
+  await using pool = new Pool(database.url, { name: 'test', max: 1 })
+  const work = pool.transaction(async (tx) => {
+    const [own] = await tx.query<{ id: number }>('select pg_backend_pid() as id')
+    await database.pool.query('select pg_terminate_backend($1, 5000)', [own?.id])
+    throw new Error('stop')
+  })
+  await assert.rejects(work, /stop/)
+  assert.deepEqual(await pool.query('select 3 as n'), [{ n: 3 }])
+})
+
 test('a transaction that stood still too long is lost with its connection, and worth another try', async () => {
   await using database = await testDatabase()
   await using pool = new Pool(database.url, {

@@ -58,21 +58,26 @@ export class Pool implements Sql, AsyncDisposable {
 
   /** Commits when `work` resolves, rolls back when it throws. */
   async transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.connected(async (client) => {
+    return this.#lend(async (client, spoil) => {
       await client.query('begin')
       try {
         const value = await work(asTx(client))
         await client.query('commit')
         return value
       } catch (error) {
-        await client.query('rollback')
+        // What is told is what failed first, not that a lost connection can't roll back either.
+        await client.query('rollback').catch(spoil)
         throw error
       }
     })
   }
 
   /** Lends one connection; a connection whose work failed in an unknown state is not used again. */
-  async connected<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  connected<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    return this.#lend(work)
+  }
+
+  async #lend<T>(work: (client: pg.PoolClient, spoil: (error: Error) => void) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect()
     let broken: Error | undefined
     const onError = (error: Error) => {
@@ -80,7 +85,7 @@ export class Pool implements Sql, AsyncDisposable {
     }
     client.on('error', onError)
     try {
-      return await work(client)
+      return await work(client, onError)
     } catch (error) {
       if (isConnectionLoss(error)) broken = error as Error
       throw error
