@@ -40,7 +40,7 @@ export async function lanesWithWork(sql: Sql, owner: string): Promise<LaneWithWo
 
 /** How far the log has been written, so that nobody looks for work when nothing was added. */
 export interface LogMark {
-  /** Drawn by every append after its transaction id. */
+  /** Drawn by every append after its transaction id; 0: none was drawn ever. */
   seq: bigint
   /** Every transaction below has ended; none from `xmax` on has begun. */
   xmin: bigint
@@ -49,7 +49,7 @@ export interface LogMark {
 
 export async function selectLogMark(sql: Sql): Promise<LogMark> {
   const [row] = await sql.query<{ seq: bigint; xmin: string; xmax: string }>(
-    `select last_value as seq, pg_snapshot_xmin(pg_current_snapshot())::text as xmin,
+    `select case when is_called then last_value else 0 end as seq, pg_snapshot_xmin(pg_current_snapshot())::text as xmin,
       pg_snapshot_xmax(pg_current_snapshot())::text as xmax
     from event_log_seq_seq`,
   )

@@ -8,6 +8,7 @@ import { systemClock } from '../kernel/clock.ts'
 import type { Scope } from '../tenancy/index.ts'
 import { createLog } from './append.ts'
 import { laneLag } from './lag.ts'
+import { selectLogMark } from './lag-store.ts'
 import { checkLogMeta } from './log-meta.ts'
 import { normalise } from './normalise.ts'
 import { ensurePartitions } from './partitions.ts'
@@ -42,6 +43,18 @@ function event(fields: Record<string, unknown> = {}, at = receivedAt): NewEvent 
 
 const origin = () => ({ scopeId: scope.scopeId, appId: 'app_1' })
 const live = (events: NewEvent[]) => log.appendBatch(origin(), events, { stream: 'live' })
+
+test('the first event that a database ever logs is seen by looking, also when nobody calls', async () => {
+  await using fresh = await testDatabase()
+  await ensurePartitions(fresh.pool)
+  const before = await selectLogMark(fresh.pool)
+  assert.equal((await selectLogMark(fresh.pool)).seq, before.seq)
+  const to = await testScope(fresh.pool)
+  const first = createLog({ url: fresh.url, tombstoneKey: Buffer.from('key'), clock: systemClock })
+  await first.append({ scopeId: to.scopeId, appId: null }, event())
+  await first[Symbol.asyncDispose]()
+  assert.notEqual((await selectLogMark(fresh.pool)).seq, before.seq)
+})
 
 test('a lane that fails does not hold up the others', async () => {
   const other = await testScope(pool)
