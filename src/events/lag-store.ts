@@ -130,6 +130,7 @@ export async function selectOldestWaiting(sql: Sql, { scopeId }: Scope): Promise
     left join lane l on l.id = s.id
     where s.id = $1`,
     [scopeId],
+    'oldest_waiting',
   )
   return { now: row?.now ?? 0, oldest: row?.oldest ?? null, historicalRows: Number(row?.historical ?? 0) }
 }

@@ -2,10 +2,10 @@ import type { Pool, Sql } from '../../db/pool.ts'
 import { eventNamesMax, eventPropertiesMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { isRecognised, systemEvent } from '../catalogue.ts'
-import { type Freshness, freshness } from '../freshness.ts'
+import type { Freshness } from '../freshness.ts'
 import { typeNames } from './discovery.ts'
 import { selectNames, selectProperties, selectValues, type ValueRow } from './discovery-store.ts'
-import { snapshot } from './list.ts'
+import { snapshot } from './snapshot.ts'
 
 export interface EventName {
   event: string
@@ -36,10 +36,9 @@ export function createDiscover(pool: Pool) {
     scope: Scope,
     read: { rows: (sql: Sql) => Promise<Row[]>; max: number; show: (row: Row) => T },
   ) =>
-    snapshot(pool, async (tx) => {
-      const fresh = await freshness(tx, scope)
+    snapshot(pool, { scope }, async ({ tx, freshness }) => {
       const rows = await read.rows(tx)
-      return { data: rows.slice(0, read.max).map(read.show), truncated: rows.length > read.max, freshness: fresh }
+      return { data: rows.slice(0, read.max).map(read.show), truncated: rows.length > read.max, freshness }
     })
   return {
     names: (scope: Scope): Promise<Discovered<EventName>> =>

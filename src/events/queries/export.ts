@@ -31,7 +31,7 @@ import {
 } from './export-store.ts'
 import { readOn } from './list.ts'
 import { lastLookedAt, type StoredEvent } from './list-store.ts'
-import { hasMerged } from './store.ts'
+import { selectSeen } from './store.ts'
 
 export type ExportRequest = Pick<EventExport, 'start' | 'end' | 'events' | 'fromPosition'>
 
@@ -143,7 +143,7 @@ async function writeFile(
   let renewedAt = clock.now()
   while (from < held.toPosition && file.rows < exportFileRowsMax && file.bytes < exportFileBytesMax) {
     if (signal.aborted) return null
-    const merged = await hasMerged(pool, scope)
+    const { merged } = await selectSeen(pool, scope)
     const to = lastLookedAt(from, held.toPosition)
     const { events, seen } = await readOn(pool, scope, filters, { from, to, limit: exportPageRowsMax, merged })
     if (events.length > 0)

@@ -144,12 +144,6 @@ export async function selectByUuid(
   return events[0]
 }
 
-/** The position of the newest event that is applied, and of the newest that one page by position may look at. */
-export async function selectPosition(sql: Sql, { scopeId }: Scope): Promise<bigint> {
-  const [row] = await sql.query<{ pos: bigint }>('select pos from lane where id = $1', [scopeId])
-  return row?.pos ?? 0n
-}
-
 /** How far a page by position looks. */
 export function lastLookedAt(from: bigint, newest: bigint): bigint {
   const far = from + BigInt(eventPositionsScanMax)

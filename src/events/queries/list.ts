@@ -1,7 +1,6 @@
-import { type Pool, type Sql, sqlState, type Tx } from '../../db/pool.ts'
-import { refuse } from '../../kernel/errors.ts'
+import type { Pool, Sql } from '../../db/pool.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import { type Freshness, freshness } from '../freshness.ts'
+import type { Freshness } from '../freshness.ts'
 import type { CursorSigner } from './cursor.ts'
 import {
   type EventFilters,
@@ -10,9 +9,8 @@ import {
   selectByPosition,
   selectByTime,
   selectByUuid,
-  selectPosition,
 } from './list-store.ts'
-import { hasMerged } from './store.ts'
+import { snapshot } from './snapshot.ts'
 
 export interface ListQuery extends EventFilters {
   sort: 'timestamp' | 'position'
@@ -39,22 +37,19 @@ export interface ListOptions {
  * from a cursor has seen everything up to it.
  */
 export function createListEvents({ pool, cursors }: ListOptions) {
-  return async (scope: Scope, query: ListQuery, page: { limit: number; cursor: string | null }): Promise<EventPage> =>
-    snapshot(pool, async (tx) => {
-      // The records of a customer may grow between two pages of one walk.
-      const { customerIds, ...asked } = query
-      const hashed = [scope.scopeId, asked, customerIds !== null]
-      const cursor = page.cursor === null ? null : cursors.read(page.cursor, hashed)
-      const fresh = await freshness(tx, scope)
-      const merged = await hasMerged(tx, scope)
-      const newest = await selectPosition(tx, scope)
+  return async (scope: Scope, query: ListQuery, page: { limit: number; cursor: string | null }): Promise<EventPage> => {
+    // The records of a customer may grow between two pages of one walk.
+    const { customerIds, ...asked } = query
+    const hashed = [scope.scopeId, asked, customerIds !== null]
+    const cursor = page.cursor === null ? null : cursors.read(page.cursor, hashed)
+    return snapshot(pool, { scope }, async ({ tx, freshness, merged, newest }) => {
       const { limit } = page
       if (query.sort === 'position') {
         const from = cursor?.position ?? 0n
         const to = lastLookedAt(from, newest)
         const { events, seen } = await readOn(tx, scope, query, { from, to, limit, merged })
         const nextCursor = cursors.write({ sort: 'position', position: seen }, hashed)
-        return { events, hasMore: seen < newest, nextCursor, freshness: fresh }
+        return { events, hasMore: seen < newest, nextCursor, freshness }
       }
       const after = cursor?.sort === 'timestamp' ? cursor : null
       const bound = after?.bound ?? newest
@@ -64,8 +59,9 @@ export function createListEvents({ pool, cursors }: ListOptions) {
       const last = found.isCut || found.events.length > limit ? events.at(-1) : undefined
       const { at, position } = last ?? { at: 0, position: 0n }
       const nextCursor = last ? cursors.write({ sort: 'timestamp', bound, at, position }, hashed) : null
-      return { events, hasMore: last !== undefined, nextCursor, freshness: fresh }
+      return { events, hasMore: last !== undefined, nextCursor, freshness }
     })
+  }
 }
 
 /** The next events by position, and up to where everything was seen. */
@@ -85,21 +81,8 @@ export async function readOn(
 /** The event of a uuid; null while it waits for its lane, and for ever when its customer was deleted. */
 export function createGetEvent({ pool }: Pick<ListOptions, 'pool'>) {
   return async (scope: Scope, uuid: string): Promise<{ event: StoredEvent; freshness: Freshness } | null> =>
-    snapshot(pool, async (tx) => {
-      const fresh = await freshness(tx, scope)
-      const event = await selectByUuid(tx, scope, uuid, await hasMerged(tx, scope))
-      return event ? { event, freshness: fresh } : null
-    })
-}
-
-/** Reads that see one state. A list that takes too long was asked for something no index finds. */
-export async function snapshot<T>(pool: Pool, read: (tx: Tx) => Promise<T>): Promise<T> {
-  return pool
-    .transaction(async (tx) => {
-      await tx.query('set transaction isolation level repeatable read, read only')
-      return read(tx)
-    })
-    .catch((error: unknown) => {
-      throw sqlState(error) === '57014' ? refuse('query_timeout', { retryAfterS: 60, cause: error }) : error
+    snapshot(pool, { scope }, async ({ tx, freshness, merged }) => {
+      const event = await selectByUuid(tx, scope, uuid, merged)
+      return event ? { event, freshness } : null
     })
 }

@@ -5,22 +5,28 @@ import { testDatabase } from '../../../test/harness/database.ts'
 import { testScope } from '../../../test/harness/lane.ts'
 import { answerBy, type Row, type World } from '../../../test/harness/reference-queries.ts'
 import { storeCustomers, storeEvents } from '../../../test/harness/stored-events.ts'
+import { Pool } from '../../db/pool.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { uuidV5 } from '../../kernel/ids.ts'
 import { ensurePartitions } from '../partitions.ts'
 import type { Json, JsonObject } from '../types.ts'
-import { createAnalytics } from './query.ts'
+import { createAnalytics, querySettings } from './query.ts'
 import type { EventQuery, GroupBy, QueryFilter, TimeRange } from './types.ts'
 
 const database = await testDatabase()
-const { pool } = database
+const { pool, url } = database
 await ensurePartitions(pool)
-after(() => database[Symbol.asyncDispose]())
+const queryPool = new Pool(url, { name: 'test queries', max: 2, pipeline: true, settings: querySettings })
+after(async () => {
+  await queryPool[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
 
 const namespace = '6f1d3a52-7c0e-5b84-9a41-2f6c8d0b3e97'
 const ids = Array.from({ length: 8 }, (_, n) => uuidV5(namespace, `customer ${n}`))
 const analytics = createAnalytics({
-  pool,
+  pool: queryPool,
+  cancelPool: pool,
   clock: systemClock,
   segments: {
     isMember: ({ scopeId, customer, segment }) =>
@@ -186,14 +192,16 @@ const world = (over: TimeRange) =>
         }),
         { maxLength: 40 },
       ),
+      // As in a scope where so much happened that positions and times do not fit one int8.
+      far: fc.boolean(),
       customers: fc.array(properties, { minLength: ids.length, maxLength: ids.length }),
       mergedInto: fc.array(fc.option(fc.nat({ max: ids.length - 1 }), { freq: 1 }), {
         minLength: ids.length,
         maxLength: ids.length,
       }),
     })
-    .map(({ events, customers, mergedInto }) => ({
-      events: events.map((event, i) => ({ ...event, position: i + 1 })),
+    .map(({ events, far, customers, mergedInto }) => ({
+      events: events.map((event, i) => ({ ...event, position: i + 1 + (far ? 2 ** 50 : 0) })),
       customers,
       // Towards higher numbers only: nobody becomes himself.
       mergedInto: mergedInto.map((into, i) => (into !== null && into > i ? into : null)),
@@ -253,7 +261,8 @@ test('a query that takes too long is ended, and the refusal names exports', asyn
     { ...{ position: 1, at: 5, event: 'x', appId: null, value: null }, properties: {}, record: ids[0] ?? '' },
   ])
   const slow = createAnalytics({
-    pool,
+    pool: queryPool,
+    cancelPool: pool,
     clock: systemClock,
     segments: {
       isMember: ({ scopeId, segment }) => `pg_sleep(${scopeId} + 60) is not null and ${segment} is not null`,

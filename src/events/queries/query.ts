@@ -4,15 +4,15 @@ import type { Clock } from '../../kernel/clock.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { queryGroupsMax, queryLaterMsMax, queryMsMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import { freshness } from '../freshness.ts'
 import { bucketsOf } from './buckets.ts'
 import { selectFunnel } from './funnel-store.ts'
 import type { SegmentSource } from './membership-store.ts'
 import { selectRetention } from './retention-store.ts'
 import { slotMs } from './rollup.ts'
 import { selectRollup } from './rollup-store.ts'
+import { snapshot } from './snapshot.ts'
 import type { Source } from './source-store.ts'
-import { hasMerged, limitTime } from './store.ts'
+import { limitTime } from './store.ts'
 import { seriesOf, tooLarge } from './trend.ts'
 import { type Cell, measure } from './trend-store.ts'
 import type {
@@ -31,6 +31,8 @@ import type {
 export interface QueryOptions {
   /** Connections of their own: questions wait for one another, and nothing else waits for them. */
   pool: Pool
+  /** Others, by which a question is ended that nobody waits for any more. */
+  cancelPool: Pool
   clock: Clock
   segments: SegmentSource
 }
@@ -49,24 +51,21 @@ export const querySettings = {
 export const listSettings = { statement_timeout: `${queryMsMax}ms` }
 
 /** Answers from PostgreSQL. One query sees one state of the events, however many statements it takes. */
-export function createAnalytics({ pool, clock, segments }: QueryOptions): AnalyticsStore {
+export function createAnalytics({ pool, cancelPool, clock, segments }: QueryOptions): AnalyticsStore {
   return {
-    async query(scope, query, { msMax = queryMsMax } = {}) {
+    async query(scope, query, { msMax = queryMsMax, signal } = {}) {
       const startedAt = clock.now()
-      const work = async (tx: Tx) => {
-        await tx.query('set transaction isolation level repeatable read, read only')
+      const cancel = signal && { signal, by: cancelPool }
+      const work = snapshot(pool, { scope, msMax, ...(cancel && { cancel }) }, async ({ tx, freshness, ...seen }) => {
         const left = () => limitTime(tx, msMax - (clock.now() - startedAt))
-        await left()
-        const fresh = await freshness(tx, scope)
         const { appId, range, filters } = query
         await refuseUnknown(tx, scope, { segments, query })
-        const merged = await hasMerged(tx, scope)
-        const source: Source = { scopeId: scope.scopeId, appId, range, filters, merged, segments }
+        const source: Source = { scopeId: scope.scopeId, appId, range, filters, ...seen, segments }
         const answer = await answerOf({ tx, scope, source, left }, query)
-        return { ...answer, freshness: fresh, elapsedMs: clock.now() - startedAt }
-      }
-      return pool.transaction(work).catch((error: unknown) => {
-        throw refusalOf(error)
+        return { ...answer, freshness, elapsedMs: clock.now() - startedAt }
+      })
+      return work.catch((error: unknown) => {
+        throw sqlState(error) === outOfRange ? tooLarge() : error
       })
     },
   }
@@ -100,7 +99,7 @@ interface Asking {
   tx: Tx
   scope: Scope
   source: Source
-  /** To be called before each further statement. */
+  /** To be called before each further statement: they share the time of one. */
   left: () => Promise<void>
 }
 
@@ -127,8 +126,8 @@ async function trend(asking: Asking, query: TrendQuery): Promise<EventAnswer> {
   )
   const answered = []
   let rolledUp = true
-  for (const series of query.series) {
-    await asking.left()
+  for (const [i, series] of query.series.entries()) {
+    if (i > 0) await asking.left()
     const slots = await fromRollup(asking, query, series, edges)
     rolledUp &&= slots !== null
     const cells = slots
@@ -183,11 +182,4 @@ async function retention({ tx, source }: Asking, query: RetentionQuery): Promise
   return { type: 'retention', engine: 'postgres', cohorts }
 }
 
-const canceled = '57014'
 const outOfRange = '22003'
-
-function refusalOf(error: unknown): unknown {
-  const state = sqlState(error)
-  if (state === canceled) return refuse('query_timeout', { retryAfterS: 60, cause: error })
-  return state === outOfRange ? tooLarge() : error
-}

@@ -25,10 +25,15 @@ export function openEventReads({
   clock: Clock
   secret: Buffer
 }): EventReads & AsyncDisposable {
-  const queryPool = new Pool(url, { name: 'event queries', max: queryConnections, settings: querySettings })
-  const listPool = new Pool(url, { name: 'event lists', max: listConnections, settings: listSettings })
+  const queryPool = new Pool(url, {
+    name: 'event queries',
+    max: queryConnections,
+    pipeline: true,
+    settings: querySettings,
+  })
+  const listPool = new Pool(url, { name: 'event lists', max: listConnections, pipeline: true, settings: listSettings })
   return {
-    analytics: createAnalytics({ pool: queryPool, clock, segments }),
+    analytics: createAnalytics({ pool: queryPool, cancelPool: listPool, clock, segments }),
     queryGuard: createQueryGuard(clock),
     listPool,
     cursors: createCursors(secret),

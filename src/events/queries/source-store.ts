@@ -12,6 +12,8 @@ export interface Source {
   filters: QueryFilter[]
   /** Some record's events stand under it though it was merged into another one. */
   merged: boolean
+  /** No event has a position beyond. */
+  newest: bigint
   segments: SegmentSource
 }
 

@@ -119,6 +119,10 @@ export type EventQueryResult = EventAnswer & { freshness: Freshness; elapsedMs: 
 
 /** What answers queries. The same rows give the same answers, whichever driver does. */
 export interface AnalyticsStore {
-  /** Throws 503 `query_timeout` when it takes too long. */
-  query: (scope: Scope, query: EventQuery, options?: { msMax?: number }) => Promise<EventQueryResult>
+  /** Throws 503 `query_timeout` when it takes too long, and when `signal` ends it. */
+  query: (
+    scope: Scope,
+    query: EventQuery,
+    options?: { msMax?: number; signal?: AbortSignal },
+  ) => Promise<EventQueryResult>
 }
