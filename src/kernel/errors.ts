@@ -25,6 +25,7 @@ const catalogue = {
   operation_conflict: [409, 'The operation id was used before with other input.'],
   identity_conflict: [409, 'The identities cannot be joined.'],
   idempotency_conflict: [409, 'The Idempotency-Key was used before with another body.'],
+  draft_conflict: [409, 'The draft was saved by somebody else since it was read.'],
   key_id_in_use: [409, 'The key id belongs to another key, for ever.'],
   conflict: [409, 'The request conflicts with what is stored.'],
   customer_deleted: [410, 'The customer was deleted.'],

@@ -322,3 +322,23 @@ export const signingKeyIdCharsMax = 256
 export const targetAppsMax = 100
 /** The public keys are read from the database this often at most, however many ask. */
 export const releaseKeysKeptMs = 2000
+export const dayMs = 24 * 3600_000
+/** A draft as sent. */
+export const draftBytesMax = 4 * MiB
+/** Of one draft: more is no list that somebody works through. */
+export const draftIssuesMax = 200
+/** What an author can still look at, and a compiler goes through in a moment. */
+export const draftStepsMax = 500
+export const draftSectionsMax = 64
+export const draftLocalesMax = 20
+/** As clients read expressions. */
+export const irDepthMax = 64
+/** A journey ends by then, and no step of the server waits longer. */
+export const journeyDaysMax = 90
+export const serverWaitDaysMax = 90
+/** What clients take as the longest delay. */
+export const deviceDelayDaysMax = 366
+export const webhookMsMax = 15_000
+export const webhookTriesMax = 8
+/** How long after its basis an event may still convert. */
+export const goalWindowDaysMax = 90

@@ -26,6 +26,30 @@ const cooksOnTrial = {
   },
 }
 
+const welcomeDraft = {
+  draftVersion: 1,
+  platforms: ['ios', 'android'],
+  locales: { default: 'en' },
+  metadata: { name: 'Welcome', appDefaultTimezone: 'Europe/Berlin' },
+  policy: {
+    entry: { trigger: { type: 'event', eventName: 'signup_completed' }, frequency: { type: 'one_time' } },
+    exitWhenAny: [],
+  },
+  graph: {
+    entry: 'tell',
+    steps: [
+      {
+        id: 'tell',
+        plane: 'device',
+        action: { type: 'send_event', eventName: 'welcomed' },
+        outlets: { next: 'later' },
+      },
+      { id: 'later', plane: 'server', action: { type: 'delay', durationMs: 86_400_000 }, outlets: { next: null } },
+    ],
+  },
+  presentation: { style: 'full_screen', orientation: 'portrait', backgroundColor: '#FFFFFFFF' },
+}
+
 /** One body for each operation that takes one, by operation id. The tests hold each against its schema. */
 export const examples: Record<string, object> = {
   getProfile: { apiKey, distinct_id: 'ada' },
@@ -70,6 +94,10 @@ export const examples: Record<string, object> = {
   resolveCustomer: { distinct_id: 'ada', properties: { plan: 'trial' } },
   mergeCustomers: { source_distinct_id: 'tablet-7f3a' },
   updateCustomer: { properties: { set: { plan: 'pro' }, unset: ['trial_ends'], increment: { logins: 1 } } },
+  createExperience: { key: 'welcome', name: 'Welcome' },
+  updateExperience: { name: 'Welcome, second edition' },
+  saveDraft: welcomeDraft,
+  validateDraft: { draft: welcomeDraft },
   createSigningKey: { key_id: 'kitchen-2027' },
   importSigningKey: {
     key_id: 'kitchen-2026',

@@ -19,3 +19,19 @@ create table signing_key_use (
   signing_key_id int not null references signing_key (id),
   primary key (scope_id, app_id)
 );
+
+-- Experiences with their one mutable draft. Drafts are text: jsonb cannot hold every JSON text.
+create table experience (
+  scope_id int not null,
+  id int generated always as identity primary key,
+  public_id text not null unique,
+  key text not null,
+  name text not null,
+  status text not null default 'draft' check (status in ('draft', 'published', 'paused', 'archived')),
+  draft text,                                  -- null until the first is saved
+  draft_revision int not null default 0,
+  draft_updated_at timestamptz,
+  last_version int not null default 0,
+  created_at timestamptz not null default now(),
+  unique (scope_id, key)
+);

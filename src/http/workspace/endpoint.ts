@@ -35,6 +35,8 @@ export interface Endpoint<Params extends TSchema, Query extends TSchema, Body ex
   errors?: number[]
   /** For bodies that may be compressed, or larger than others. */
   takes?: { bodyLimit: number; inflatedBytesMax: number }
+  /** The request names in `If-Match` what it replaces. */
+  ifMatch?: boolean
   /** Who may call it, where it is not a secret key and a session alike. */
   by?: Access['by']
   /** The least role of a session's user: `member`, and `admin` for DELETE, unless said otherwise. */
@@ -61,6 +63,7 @@ export interface Endpoints {
   /** Answers with bytes that are no JSON. */
   file: Sending
   post: Changing
+  put: Changing
   /** A POST that changes nothing of its own: see `asking`. */
   ask: Asking
   patch: Changing
@@ -105,6 +108,10 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
     ),
   }
 
+  const ifMatchHeader = {
+    'If-Match': Type.Optional(Type.String({ description: 'The revision that was read; 400 without it.' })),
+  }
+
   function add<Params extends TSchema, Query extends TSchema, Body extends TSchema>(
     method: HTTPMethods,
     endpoint: Endpoint<Params, Query, Body>,
@@ -132,6 +139,7 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
         headers: Type.Object({
           ...(by === 'key_or_session' ? headers : {}),
           ...(method === 'POST' ? keyHeader : {}),
+          ...(endpoint.ifMatch ? ifMatchHeader : {}),
         }),
         ...(body === undefined ? {} : { body }),
         response: {
@@ -188,6 +196,7 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
       )
     },
     post: change('POST'),
+    put: change('PUT'),
     ask: (endpoint, handler) => {
       add(
         'POST',

@@ -10,6 +10,7 @@ import { authenticateCaller, type CallerOptions } from './caller.ts'
 import { customerChanges } from './customer-changes.ts'
 import { type CustomerServices, customers } from './customers.ts'
 import { deadEvents } from './dead-events.ts'
+import { drafts } from './drafts.ts'
 import { endpoints } from './endpoint.ts'
 import { entities } from './entities.ts'
 import { eventExports } from './event-exports.ts'
@@ -17,6 +18,7 @@ import { eventNames } from './event-names.ts'
 import { type EventQueryServices, eventQueries } from './event-queries.ts'
 import { eventWarnings } from './event-warnings.ts'
 import { type EventServices, events } from './events.ts'
+import { experiences } from './experiences.ts'
 import { features } from './features.ts'
 import { grants } from './grants.ts'
 import { type InvitationServices, invitations } from './invitations.ts'
@@ -83,6 +85,8 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     operations(to, pool)
     grants(to, pool)
     entities(to, pool)
+    experiences(to, pool)
+    drafts(to, pool)
     signingKeys(to, services)
     events(to, services)
     eventQueries(to, services)

@@ -33,6 +33,8 @@ const sealContext = 'idempotent-answer'
 export interface Change {
   tx: Tx
   caller: Caller
+  /** Of the request; lower case. */
+  header(name: string): string | undefined
   /** The scope of `project_id`, or of the workspace's only project. */
   scope(projectId?: string): Scope
   /** Where an object named by id may lie: in that project, or in any of the workspace. */
@@ -85,6 +87,7 @@ export function changing<Request extends FastifyRequest>(
         {
           tx,
           caller,
+          header: (name) => request.headers[name]?.toString(),
           scope: (projectId) => scopeOf(directory, caller, projectId),
           scopes: (projectId) => scopesOf(directory, caller, projectId),
           audit: (action, object, id, { before, after, workspaceId = caller.workspaceId }) =>

@@ -1,0 +1,86 @@
+import { goalWindowDaysMax } from '../../kernel/limits.ts'
+import { checkIr } from '../ir/grammar.ts'
+import type { Draft } from './draft.ts'
+import { isDeviceEnrolled } from './fields.ts'
+import { type Findings, under } from './findings.ts'
+import type { Duration } from './values.ts'
+
+/** Names that begin with $ and may start, satisfy and end something. */
+const systemEvents = new Set([
+  ...['$identify', '$app_installed', '$app_updated', '$app_opened', '$app_backgrounded', '$feature_used'],
+  ...['$products_unavailable', '$screen_shown', '$screen_dismissed', '$purchase_completed', '$purchase_failed'],
+  ...['$purchase_cancelled', '$purchase_pending', '$purchase_synced', '$restore_completed', '$restore_failed'],
+  ...['$restore_no_purchases', '$notifications_enabled', '$notifications_denied', '$permission_granted'],
+  ...['$permission_denied', '$tracking_authorized', '$tracking_denied', '$experience_shown', '$experience_dismissed'],
+  ...['$experience_errored', '$experience_artifact_load_succeeded', '$experience_artifact_load_failed'],
+  ...['$customer_updated', '$app_action_requested', '$experiment_exposure'],
+])
+
+const minutesOf = { minute: 1, hour: 60, day: 1440, week: 10_080 }
+
+export function checkEventName(name: string, path: string, findings: Findings): void {
+  if (!name.startsWith('$') || systemEvents.has(name)) return
+  findings.add(
+    path,
+    'event_reserved',
+    `"${name}" starts with $ and is not in the list of events usable in triggers, waits and goals.`,
+  )
+}
+
+interface Criterion {
+  type: string
+  eventName?: string
+  condition?: unknown
+}
+
+function checkCriterion(
+  criterion: Criterion,
+  path: string,
+  findings: Findings,
+  place: 'device' | 'server' | 'goal',
+): void {
+  if (criterion.eventName !== undefined) checkEventName(criterion.eventName, under(path, 'eventName'), findings)
+  if (criterion.condition !== undefined) checkIr(criterion.condition, under(path, 'condition'), findings, place)
+}
+
+export function checkPolicy(draft: Draft, findings: Findings): void {
+  const { entry, goal, exitWhenAny } = draft.policy
+  const { trigger, enrolment = 'auto', eligibility } = entry
+  checkCriterion(trigger, '/policy/entry/trigger', findings, isDeviceEnrolled(draft) ? 'device' : 'server')
+  if (eligibility !== undefined) checkIr(eligibility, '/policy/entry/eligibility', findings, 'server')
+  if (enrolment === 'device') {
+    const path = '/policy/entry/enrolment'
+    const entryStep = draft.graph.steps.find(({ id }) => id === draft.graph.entry)
+    if (trigger.type === 'api' || trigger.type === 'server_event') {
+      const always = `Trigger "${trigger.type}" is always enrolled by the server; enrolment "device" is not possible.`
+      findings.add(path, 'trigger_enrolment', always)
+    } else if (entryStep?.plane === 'server') {
+      findings.add(path, 'trigger_enrolment', 'Enrolment "device" needs a device step as entry.')
+    }
+  }
+  if (goal) {
+    checkCriterion(goal.criterion, '/policy/goal/criterion', findings, 'goal')
+    if (minutesIn(goal.attribution.window) > goalWindowDaysMax * minutesOf.day) {
+      findings.add(
+        '/policy/goal/attribution/window',
+        'goal_window',
+        `Goal window is longer than ${goalWindowDaysMax} days.`,
+      )
+    }
+  }
+  for (const [i, exit] of exitWhenAny.entries()) {
+    const path = under('/policy/exitWhenAny', i)
+    checkCriterion(exit, path, findings, 'server')
+    const needs =
+      exit.type === 'goal_met' && !goal
+        ? 'goal'
+        : exit.type === 'eligibility_lost' && !eligibility
+          ? 'entry.eligibility'
+          : null
+    if (needs) findings.add(path, 'exit_incomplete', `exitWhenAny "${exit.type}" needs policy.${needs}.`)
+  }
+}
+
+function minutesIn({ amount, unit }: Duration): number {
+  return amount * minutesOf[unit]
+}
