@@ -165,6 +165,7 @@ export async function selectSurvivorIds(
      from chain
      where merged_into is null`,
     [scope.scopeId, customerIds, mergeChainMax],
+    'customer-survivors',
   )
 }
 
@@ -188,6 +189,7 @@ export async function selectRecordIds(sql: Sql, scope: Scope, customerIds: reado
      select id
      from record`,
     [scope.scopeId, customerIds],
+    'customer-records',
   )
   return rows.map(({ id }) => id)
 }

@@ -31,7 +31,10 @@ const names = `
       and customer_id = c.id
   ) a on true`
 
-/** The customer with this id, or the one that it was merged into. */
+/**
+ * The customer with this id, or the one that it was merged into. Planned once, as planning over sixteen partitions costs more
+ * than looking; see below for `limit 1`.
+ */
 export async function selectSurvivor(sql: Sql, scope: Scope, id: string): Promise<Customer | undefined> {
   const rows = await sql.query<CustomerRow>(
     `with recursive chain as (
@@ -53,10 +56,17 @@ export async function selectSurvivor(sql: Sql, scope: Scope, id: string): Promis
      )
      select ${columns}, a.names
      from chain
-     join customer c on c.scope_id = $1 and c.id = chain.id
+     cross join lateral (
+       select *
+       from customer
+       where scope_id = $1
+         and id = chain.id
+       limit 1
+     ) c
      ${names}
      where chain.merged_into is null`,
     [scope.scopeId, id, mergeChainMax],
+    'customer-survivor',
   )
   return rows.map(customerOf)[0]
 }

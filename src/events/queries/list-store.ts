@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Sql } from '../../db/pool.ts'
 import { eventPageBytesMax, eventPositionsScanMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
@@ -72,7 +73,8 @@ const instant = (params: Params, ms: number) => `${params.add(new Date(ms).toISO
 
 /**
  * By time, after the last event of the page before. The index is the customer's, the name's or the scope's
- * (event_customer_time, event_name_time, event_time); what else is asked for is filtered on the way.
+ * (event_customer_time, event_name_time, event_time), read in its order; what else is asked for is filtered on the way. Each
+ * record of a customer is looked up by itself: of several, no index gives the order.
  */
 export async function selectByTime(
   sql: Sql,
@@ -88,8 +90,10 @@ export async function selectByTime(
 ): Promise<EventRows> {
   const params = createParams()
   const { newestFirst, limit, bound, after, merged } = page
+  const { customerIds, ...others } = filters
   const conditions = [
-    ...conditionsOf(params, scope, filters),
+    ...conditionsOf(params, scope, { ...others, customerIds: null }),
+    ...(customerIds === null ? [] : ['e.customer_id = record.id']),
     `e.pos <= ${params.add(bound)}::bigint`,
     ...(after
       ? [
@@ -98,7 +102,9 @@ export async function selectByTime(
       : []),
   ]
   const direction = newestFirst ? 'desc' : 'asc'
-  return selectEvents(sql, scope, { params, merged, conditions, order: `ts ${direction}, pos ${direction}`, limit })
+  const records = customerIds === null ? null : `unnest(${params.add(customerIds)}::uuid[]) record (id)`
+  const order = `ts ${direction}, pos ${direction}`
+  return selectEvents(sql, scope, { params, merged, conditions, records, order, limit, kept: isUsual(filters) })
 }
 
 /** Of the positions `(from, to]`, in their order. By the primary key. */
@@ -114,7 +120,8 @@ export async function selectByPosition(
     `e.pos > ${params.add(from)}::bigint`,
     `e.pos <= ${params.add(to)}::bigint`,
   ]
-  return selectEvents(sql, scope, { params, merged, conditions, order: 'pos', limit })
+  const kept = isUsual(filters)
+  return selectEvents(sql, scope, { params, merged, conditions, records: null, order: 'pos', limit, kept })
 }
 
 /** The event of a uuid, once it is applied. Through event_seen, which also knows the day and so the partition. */
@@ -140,7 +147,15 @@ export async function selectByUuid(
     `e.received_at >= ${day}::timestamp at time zone 'UTC'`,
     `e.received_at < (${day} + 1)::timestamp at time zone 'UTC'`,
   ]
-  const { events } = await selectEvents(sql, scope, { params, merged, conditions, order: 'pos', limit: 1 })
+  const { events } = await selectEvents(sql, scope, {
+    params,
+    merged,
+    conditions,
+    records: null,
+    order: 'pos',
+    limit: 1,
+    kept: true,
+  })
   return events[0]
 }
 
@@ -148,6 +163,11 @@ export async function selectByUuid(
 export function lastLookedAt(from: bigint, newest: bigint): bigint {
   const far = from + BigInt(eventPositionsScanMax)
   return far < newest ? far : newest
+}
+
+/** Asked for all the time, in few shapes. */
+function isUsual({ appId, start, end }: EventFilters): boolean {
+  return appId === null && start === null && end === null
 }
 
 function conditionsOf(params: Params, { scopeId }: Scope, filters: EventFilters): string[] {
@@ -163,7 +183,7 @@ function conditionsOf(params: Params, { scopeId }: Scope, filters: EventFilters)
   ]
 }
 
-/** With one value the index gives the order too. */
+/** Of one value the index gives the order too. */
 function oneOf(params: Params, column: string, type: 'text' | 'uuid', values: readonly string[]): string {
   const [only, ...more] = values
   return only !== undefined && more.length === 0
@@ -171,32 +191,46 @@ function oneOf(params: Params, column: string, type: 'text' | 'uuid', values: re
     : `${column} = any (${params.add(values)}::${type}[])`
 }
 
+/**
+ * `kept`: prepared under a name made of its text, which differs by what is asked for and not by the values. Over the months
+ * of a few years planning costs more than reading a page.
+ */
 async function selectEvents(
   sql: Sql,
   { scopeId }: Scope,
-  wanted: { params: Params; merged: boolean; conditions: string[]; order: string; limit: number },
+  wanted: {
+    params: Params
+    merged: boolean
+    conditions: string[]
+    /** `e.customer_id = record.id` is among the conditions. */
+    records: string | null
+    order: string
+    limit: number
+    kept: boolean
+  },
 ): Promise<EventRows> {
-  const { params, merged, conditions, order, limit } = wanted
+  const { params, merged, conditions, records, order, limit, kept } = wanted
   const inOrder = order.replaceAll(/\b(?=ts|pos)/g, 'e.')
-  const rows = await sql.query<EventRow>(
-    `${merged ? `with recursive ${survivors(`${params.add(scopeId)}::int`)}` : ''}
+  const limited = `
+    order by ${inOrder}
+    limit ${params.add(limit)}::int`
+  const next = `
+    select *
+    from event e
+    where ${conditions.join(' and ')}
+    ${limited}`
+  const text = `
+    ${merged ? `with recursive ${survivors(`${params.add(scopeId)}::int`)}` : ''}
     select ${columns}, e.found, ${customerOf(merged)} as customer_id
     from (
       select *, count(*) over () as found,
         sum(octet_length(props::text)) over (order by ${order} rows unbounded preceding) - octet_length(props::text) as bytes_before
-      from (
-        select *
-        from event e
-        where ${conditions.join(' and ')}
-        order by ${inOrder}
-        limit ${params.add(limit)}::int
-      ) next
+      from (${records === null ? next : `select e.* from ${records} cross join lateral (${next}) e ${limited}`}) next
     ) e
     ${merged ? 'left join survivor s on s.id = e.customer_id' : ''}
     where e.bytes_before < ${eventPageBytesMax}
-    order by ${inOrder}`,
-    params.values,
-  )
+    order by ${inOrder}`
+  const rows = await sql.query<EventRow>(text, params.values, kept ? `events_${hash('sha1', text)}` : undefined)
   return { isCut: rows.length < Number(rows[0]?.found ?? 0), events: rows.map(eventOf) }
 }
 

@@ -47,8 +47,14 @@ export const querySettings = {
   max_parallel_workers_per_gather: '2',
 }
 
-/** For connections that list events. */
-export const listSettings = { statement_timeout: `${queryMsMax}ms` }
+/** For connections that list events: whatever is asked for, an index is read in its order until the page is full. */
+export const listSettings = {
+  statement_timeout: `${queryMsMax}ms`,
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+  enable_sort: 'off',
+}
 
 /** Answers from PostgreSQL. One query sees one state of the events, however many statements it takes. */
 export function createAnalytics({ pool, cancelPool, clock, segments }: QueryOptions): AnalyticsStore {
