@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { countDecisions, countEvents } from './count-usage.ts'
-import { createCustomerIdHint } from './customers/index.ts'
+import { createCustomerIdHint, createFindCustomer } from './customers/index.ts'
 import { checkServer } from './db/check-server.ts'
 import { startEmbedded } from './db/embedded.ts'
 import { migrate } from './db/migrate.ts'
@@ -160,6 +160,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       marks,
       names,
       pool,
+      find: createFindCustomer({ pool: reads.pool, clock }),
       catalogues,
       clock,
       requestsPerMinute: config.workspaceRateLimit,

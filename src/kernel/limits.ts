@@ -167,6 +167,10 @@ export const customerHintBatchMax = 256
 export const customerHintWaitingMax = 10_000
 /** A look-up that takes longer is answered without it. */
 export const customerHintMsMax = 100
+/** Customers read together, those that may wait for it in a process, and how long. */
+export const customerFindBatchMax = 256
+export const customerFindWaitingMax = 10_000
+export const customerFindMsMax = 2000
 export const idempotencyKeyCharsMax = 255
 /** Names that people give to things, in code points. */
 export const nameCharsMax = 200

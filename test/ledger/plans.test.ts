@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import pino from 'pino'
-import { createCustomerIdHint } from '../../src/customers/index.ts'
+import { createCustomerIdHint, createFindCustomer } from '../../src/customers/index.ts'
 import { Pool } from '../../src/db/pool.ts'
 import {
   attachProduct,
@@ -38,6 +38,7 @@ const hot = [
   'entitlements/ledger/usage-store.ts',
   'entitlements/ledger/usage-write-store.ts',
   'entitlements/ledger/standing-store.ts',
+  'customers/find-store.ts',
   'customers/hint-store.ts',
   'events/append-store.ts',
 ]
@@ -157,6 +158,7 @@ test('every hot statement is a chain of index look-ups on large tables that nobo
   await createVersions(reads)({ scope, distinctId: 'c1' })
   await usage.connected((client) => selectEntities(client, [{ accountId: 1n, entityId: 'e' }]))
   await createCustomerIdHint({ pool: usage, clock })(scope, 'c1')
+  await createFindCustomer({ pool: usage, clock })(scope, { distinctId: 'c1' })
   await send('c1', { entityId: 'new' })
   await send('nobody')
   await send('c2', {}, false)

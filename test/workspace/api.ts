@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { pino } from 'pino'
+import { createFindCustomer } from '../../src/customers/index.ts'
 import type { Pool as DatabasePool } from '../../src/db/pool.ts'
 import { Pool } from '../../src/db/pool.ts'
 import {
@@ -134,6 +135,7 @@ export async function startApi(): Promise<Api> {
   const server = serverWith(async (scope) =>
     workspaceApi(scope, {
       pool,
+      find: createFindCustomer({ pool: ledgerPool, clock }),
       directory,
       marks: new Marks(pool, clock, log),
       names: wireNames('service'),

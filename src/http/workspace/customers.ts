@@ -1,8 +1,8 @@
 import Type, { type Static } from 'typebox'
 import {
-  byDistinctId,
   type Customer,
   deleteCustomer,
+  type FindCustomer,
   getCustomer,
   listCustomers,
   parseCustomerId,
@@ -49,13 +49,15 @@ const position = /^[0-9]{1,15}_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export interface CustomerServices {
   pool: Pool
+  /** For reading one: those asked for at the same time are read together. */
+  find: FindCustomer
   clock: Clock
   tombstoneKey: Buffer
 }
 
 export function customers(
   { get, post, patch, delete: remove }: Endpoints,
-  { pool, clock, tombstoneKey }: CustomerServices,
+  { pool, find, clock, tombstoneKey }: CustomerServices,
 ): void {
   get(
     {
@@ -72,7 +74,7 @@ export function customers(
       const page = pageOf(query, position)
       const scope = look.scope(query.project_id)
       if (query.distinct_id !== undefined) {
-        const found = await byDistinctId(pool, scope, query.distinct_id)
+        const found = await find(scope, { distinctId: query.distinct_id })
         return wholeList(found ? [show(found, scope)] : [])
       }
       const [createdAt, id] = page.after?.split('_') ?? []
@@ -125,8 +127,13 @@ export function customers(
       errors: [404],
     },
     async (look, { params }) => {
-      const { customer, scope } = await findCustomer(pool, look.scopes(), params.id)
-      return show(customer, scope)
+      const customerId = parseCustomerId(params.id)
+      if (customerId === null) throw refuse('not_found')
+      for (const scope of look.scopes()) {
+        const customer = await find(scope, { customerId })
+        if (customer) return show(customer, scope)
+      }
+      throw refuse('not_found')
     },
   )
 
@@ -144,7 +151,7 @@ export function customers(
     },
     async (look, { params, query }) => {
       const scope = look.scope(query.project_id)
-      const customer = await byDistinctId(pool, scope, params.distinct_id)
+      const customer = await find(scope, { distinctId: params.distinct_id })
       if (!customer) throw refuse('not_found')
       return show(customer, scope)
     },
