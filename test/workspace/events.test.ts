@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { queriesPerMinuteMax } from '../../src/kernel/limits.ts'
+import { queriesPerMinuteMax, queryMsMax } from '../../src/kernel/limits.ts'
 import type { Row } from '../harness/reference-queries.ts'
 import { storeCustomers, storeEvents } from '../harness/stored-events.ts'
 import { type Api, assertRefused, type Body, startApi, type Workspace } from './api.ts'
@@ -419,6 +420,28 @@ describe('POST /event_queries', () => {
       [lost.body.id],
     )
     assert.equal((await ws.get(`/event_queries/${lost.body.id}`)).body.status, 'failed')
+  })
+
+  test('a query ends when nobody waits for its answer any more', async () => {
+    const ws = await world([{}])
+    const asking = `select 1 from pg_stat_activity
+      where datname = current_database() and application_name = 'turnpike event queries' and wait_event_type = 'Lock'`
+    const waits = async () => (await api.pool.query(asking)).length > 0
+    await api.pool.transaction(async (tx) => {
+      await tx.query('lock table event in access exclusive mode')
+      const gone = new AbortController()
+      const asked = fetch(`${api.url}/v1/event_queries`, {
+        ...{ method: 'POST', signal: gone.signal, body: JSON.stringify(funnel) },
+        headers: { authorization: `Bearer ${ws.key}`, 'x-service-env': 'test', 'content-type': 'application/json' },
+      })
+      while (!(await waits())) await nextTurn()
+      const since = performance.now()
+      gone.abort()
+      await assert.rejects(asked)
+      while (await waits()) await nextTurn()
+      assert.ok(performance.now() - since < queryMsMax / 2, 'not by its limit of time')
+    })
+    assert.equal((await ws.post('/event_queries', funnel)).status, 200)
   })
 
   test('nothing that is sent makes it fail', async () => {

@@ -117,6 +117,12 @@ export type EventAnswer = { engine: 'postgres' | 'rollup' } & (
 
 export type EventQueryResult = EventAnswer & { freshness: Freshness; elapsedMs: number }
 
+/** What ends a query before it is answered. */
+export interface QueryLimits {
+  msMax?: number
+  signal?: AbortSignal
+}
+
 /** What answers queries. The same rows give the same answers, whichever driver does. */
 export interface AnalyticsStore {
   /** Throws 503 `query_timeout` when it takes too long, and when `signal` ends it. */

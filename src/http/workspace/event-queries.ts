@@ -11,6 +11,7 @@ import {
   newQueryId,
   parseQuery,
   type QueryGuard,
+  type QueryLimits,
 } from '../../events/index.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { queryLaterMsMax } from '../../kernel/limits.ts'
@@ -155,14 +156,13 @@ export function eventQueries({ get, ask }: Endpoints, services: EventQueryServic
       const scope = under.scope(body.project_id)
       const query = parseQuery(body)
       const id = newQueryId()
-      const answer = async (msMax?: number) =>
-        show(id, query, await analytics.query(scope, query, msMax === undefined ? {} : { msMax }))
+      const answer = async (options: QueryLimits) => show(id, query, await analytics.query(scope, query, options))
       if (!prefersLater(under.header('prefer'))) {
-        return { status: 200, body: await queryGuard.run(workspaceId, () => answer()) }
+        return { status: 200, body: await queryGuard.run(workspaceId, () => answer({ signal: under.gone })) }
       }
       under.tell('preference-applied', 'respond-async')
       const end = queryGuard.start(workspaceId)
-      const work = () => answer(queryLaterMsMax).finally(end)
+      const work = () => answer({ msMax: queryLaterMsMax }).finally(end)
       await answerLater({ pool, log }, scope, id, work).catch((error: unknown) => {
         end()
         throw error

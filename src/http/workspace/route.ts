@@ -139,6 +139,8 @@ export interface Ask extends Look {
   header(name: string): string | undefined
   /** Of the answer, also when it is a refusal. */
   tell(header: string, value: string | number): void
+  /** Aborted when the caller has gone without the answer. */
+  gone: AbortSignal
 }
 
 /**
@@ -163,6 +165,10 @@ export function asking<Request extends FastifyRequest>(
       if (saved && fingerprint && !saved.fingerprint.equals(fingerprint)) throw refuse('idempotency_conflict')
       return saved
     }
+    const gone = new AbortController()
+    reply.raw.once('close', () => {
+      if (!reply.raw.writableFinished) gone.abort()
+    })
     try {
       const before = key === undefined ? undefined : replay(await findIdempotentAnswer(pool, workspaceId, key))
       if (before) return send(before, { replayed: true })
@@ -172,6 +178,7 @@ export function asking<Request extends FastifyRequest>(
         scopes: (projectId) => scopesOf(directory, caller, projectId),
         header: (name) => request.headers[name]?.toString(),
         tell: (header, value) => void reply.header(header, String(value)),
+        gone: gone.signal,
       }
       const { status, body } = await handler(ask, request)
       const text = JSON.stringify(body)
