@@ -26,7 +26,7 @@ export async function runLaneWorker(): Promise<void> {
   const log = openLog({ level: logLevel, name: 'worker' })
   const projection = createProjection({ tombstoneKey: Buffer.from(tombstoneKey), participants })
   const told: MembershipConsumer[] = []
-  const consumers: Consumer[] = [countEvents, createDiscovery(), createSegmentConsumer(clock, told)]
+  const consumers: Consumer[] = [countEvents, createDiscovery(), createSegmentConsumer(clock, told, log)]
   const stats = laneStats(() => clock.now())
   const telling = setInterval(() => parent.postMessage(stats.read()), statsMs)
 

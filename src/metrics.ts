@@ -1,5 +1,5 @@
 import type { Config } from './config.ts'
-import { selectAudits, selectBacklog } from './customers/index.ts'
+import { countAside, selectAudits, selectBacklog } from './customers/index.ts'
 import type { Pool } from './db/pool.ts'
 import { type LaneStats, type LogStats, laneLag, logGauges } from './events/index.ts'
 import type { Metric, MetricsOptions, Sample } from './http/app/metrics.ts'
@@ -78,6 +78,11 @@ function databaseMetrics(pool: Pool): Metric[] {
       'segment_repaired_customers',
       'Customers among these whose memberships were wrong and were put right',
       async () => [{ value: (await audits()).repaired }],
+    ),
+    gauge(
+      'segment_customers_aside',
+      'Customers whose segments cannot be computed; they are tried again, up to once an hour',
+      async () => [{ value: await countAside(pool) }],
     ),
     gauge('partition_bytes', 'Size of the partitioned tables of events, with their indexes', async () =>
       (await gauges()).partitionBytes.map(({ table, bytes }) => ({ labels: { table }, value: bytes })),

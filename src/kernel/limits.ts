@@ -130,10 +130,14 @@ export const segmentSumMax = 1e15
 /** Customers that one step between two slices looks at, and how long nobody looks for steps to take. */
 export const segmentStepCustomers = 256
 export const segmentSweepMs = 500
-/** Failures of one kind in a row after which pending definitions are given up: what serves goes on. */
-export const segmentFailuresMax = 3
-/** Events of one customer read at once when everything is counted again. */
-export const segmentScratchEvents = 5000
+/** When a customer that cannot be looked at is tried again: after a second, and after twice as long each time, up to an hour. */
+export const segmentAsideMsMin = 1000
+export const segmentAsideMsMax = 3600_000
+export const segmentAsideErrorChars = 1000
+/** Stored events read at once when everything is counted again, and what one transaction of the lane counts: 0.2 s of it. */
+export const segmentScratchEvents = 1000
+export const segmentCountEventsMax = 10_000
+export const segmentCountMsMax = 300
 /** A preview stops here and says how many customers it has seen. */
 export const segmentPreviewMsMax = 3000
 export const segmentPreviewSamples = 20

@@ -3,9 +3,10 @@ import { type CompiledSet, compile, type Definition } from '../../src/customers/
 import type { Condition } from '../../src/customers/segments/definition.ts'
 import { dependentsOf } from '../../src/customers/segments/dependents.ts'
 import { parseDefinition } from '../../src/customers/segments/parse-definition.ts'
+import { isCounted } from '../../src/customers/segments/place.ts'
 import { emptyState, joinStates, parseState, stateText } from '../../src/customers/segments/state.ts'
 import { type Happened, tell } from '../../src/customers/segments/step.ts'
-import { close, open, recount, type Visit } from '../../src/customers/segments/visit.ts'
+import { close, interrupt, type Opened, open, recount, type Visit } from '../../src/customers/segments/visit.ts'
 import type { JsonObject } from '../../src/events/index.ts'
 import { must } from '../../src/kernel/assert.ts'
 
@@ -14,6 +15,8 @@ interface Person {
   properties: JsonObject
   /** Everything that happened to it and to those merged into it. */
   events: Happened[]
+  /** Marked: more of its events are to be counted. */
+  isCounting: boolean
 }
 
 /** The segments of one lane in memory, run by the same functions as over tables. */
@@ -27,6 +30,13 @@ export class SegmentWorld {
   #set: CompiledSet = compile([])
   #walkedTo: string | null = null
   #nextId = 1
+  #nextPos = 1
+  readonly #eventsMax: number
+
+  /** `eventsMax`: stored events that one visit counts again at most. */
+  constructor(eventsMax = 2) {
+    this.#eventsMax = eventsMax
+  }
 
   /** A new definition of a segment, which serves once everybody was walked. */
   define(segmentId: number, where: object): void {
@@ -46,7 +56,9 @@ export class SegmentWorld {
 
   /** The next customer of the walk; after the last one new definitions serve and everybody is told. */
   walk(): void {
-    if (this.#walkedTo === null) return
+    const counting = [...this.people].find(([, { isCounting }]) => isCounting)
+    if (counting) this.#visit({ ...visitTo(counting[0]), whole: true, cause: 'backfill' })
+    if (counting || this.#walkedTo === null) return
     const next = [...this.people.keys()].toSorted().find((id) => id > must(this.#walkedTo, 'a walk is on'))
     if (next !== undefined) {
       this.#walkedTo = next
@@ -69,7 +81,8 @@ export class SegmentWorld {
     }
   }
 
-  happen(id: string, events: Happened[], set: JsonObject = {}): void {
+  happen(id: string, some: Omit<Happened, 'place'>[], set: JsonObject = {}): void {
+    const events = some.map((event): Happened => ({ ...event, place: [event.at, `${this.#nextPos++}`] }))
     const customerId = this.#survivors.get(id) ?? id
     const person = this.#person(customerId)
     person.events.push(...events)
@@ -121,7 +134,7 @@ export class SegmentWorld {
   }
 
   #person(customerId: string): Person {
-    const person = this.people.get(customerId) ?? { text: null, properties: {}, events: [] }
+    const person = this.people.get(customerId) ?? { text: null, properties: {}, events: [], isCounting: false }
     this.people.set(customerId, person)
     return person
   }
@@ -129,12 +142,24 @@ export class SegmentWorld {
   #visit(visit: Visit): void {
     const person = this.#person(visit.customerId)
     const opened = open(this.#set, visit, person, { now: this.now, walkedTo: this.#walkedTo })
-    if (opened.recounted.size > 0) for (const event of person.events) recount(this.#set, opened, event)
+    this.#countAgain(opened, person)
     const closed = close(this.#set, opened)
     for (const { version, edge } of closed.edges) {
       this.told.push({ segmentId: version.segmentId, customerId: visit.customerId, edge })
     }
     if (closed.text !== null) person.text = closed.text
+    person.isCounting = parseState(person.text ?? stateText(emptyState())).counting !== null
+  }
+
+  #countAgain(opened: Opened, { events }: Person): void {
+    if (opened.again === null) return
+    const { after } = opened.again.counting
+    const waiting = events
+      .filter(({ place }) => !isCounted(after, place))
+      .toSorted((a, b) => a.place[0] - b.place[0] || Number(a.place[1]) - Number(b.place[1]))
+    const now = waiting.slice(0, this.#eventsMax)
+    for (const event of now) recount(this.#set, opened, event)
+    if (now.length < waiting.length) interrupt(opened, now.at(-1)?.place ?? null)
   }
 }
 

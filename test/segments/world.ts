@@ -37,10 +37,10 @@ export async function segmentLane() {
   const hear = async (_tx: unknown, scope: Scope, _slice: unknown, transitions: Transition[]) => {
     heard.push(...transitions.map((transition) => ({ ...transition, scopeId: scope.scopeId })))
   }
-  const consumers = [createSegmentConsumer(clock, [hear])]
+  const log = pino({ level: 'warn' })
+  const consumers = [createSegmentConsumer(clock, [hear], log)]
   const projection = createProjection({ tombstoneKey, participants: [segmentParticipant] })
   const stop = new AbortController()
-  const log = pino({ level: 'warn' })
   const running = runLanes({ url, projection, consumers, clock: { now: () => Date.now() }, log, signal: stop.signal })
   stack.defer(async () => {
     stop.abort()
@@ -48,13 +48,13 @@ export async function segmentLane() {
   })
   const everything = stack.move()
   return {
-    ...{ pool, url, clock, heard, tombstoneKey },
+    ...{ pool, url, clock, heard, tombstoneKey, log },
     scope: () => testScope(pool),
     send: (scope: Scope, events: Sent[]) => send(pool, scope, events, clock.at),
     /** Takes steps until nothing is left. */
     async settle(scope: Scope): Promise<void> {
       for (let steps = 0; steps < 1000; steps++) {
-        if ((await takeStep({ pool, consumers: [hear] }, scope, clock.at)) === null) return
+        if ((await takeStep({ pool, consumers: [hear], log }, scope, clock.at)) === null) return
       }
       throw new Error('steps do not end')
     },

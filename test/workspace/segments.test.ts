@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import pino from 'pino'
 import { takeStep } from '../../src/customers/segments/steps.ts'
 import type { Scope } from '../../src/tenancy/index.ts'
 import { type Api, assertRefused, auditOf, startApi } from './api.ts'
@@ -12,7 +13,9 @@ const defined = (where: object, name = 'Pro') => ({ name, definition: { version:
 
 /** What the worker does between slices. */
 async function settle(scope: Scope): Promise<void> {
-  while ((await takeStep({ pool: api.pool, consumers: [] }, scope, Date.now())) !== null);
+  while (
+    (await takeStep({ pool: api.pool, consumers: [], log: pino({ level: 'silent' }) }, scope, Date.now())) !== null
+  );
 }
 
 describe('200 and 201', () => {

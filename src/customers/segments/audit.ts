@@ -7,6 +7,7 @@ import { auditedCustomers, saveAudit } from './audit-store.ts'
 import type { CompiledSet } from './compile.ts'
 import { prune } from './leaf.ts'
 import { countAgain, processVisits } from './process.ts'
+import { laneBudget } from './scratch-store.ts'
 import { setOf } from './set-store.ts'
 import { type CustomerState, emptyState, parseState } from './state.ts'
 import { type StoredCustomer, selectHeader, selectStates } from './state-store.ts'
@@ -30,17 +31,17 @@ export function auditSegments(
 ): Promise<AuditResult | null> {
   return pool.transaction(async (tx) => {
     await lockLane(tx, scope)
-    const header = await selectHeader(tx, scope, null)
+    const header = await selectHeader(tx, scope, { dueBy: null, limit: 0 })
     if (!header) return null
     const set = await setOf(tx, scope, header.revision)
     const customerIds = await auditedCustomers(tx, scope, { customers, since: reachesBack(set) ? now - keptMs : null })
-    const wrong = await findWrong(tx, scope, set, customerIds, now)
+    const { checked, wrong } = await findWrong(tx, scope, set, customerIds, now)
     if (wrong.length > 0) {
       const position = () => applyCommand(tx, scope, 'repair_segments', { customers: wrong.length })
       await processVisits(tx, scope, set, wrong.map(recountOf), { now, walkedTo: header.walkedTo, position })
     }
-    await saveAudit(tx, scope, { checked: customerIds.length, repaired: wrong.length })
-    return { checked: customerIds.length, wrong }
+    await saveAudit(tx, scope, { checked, repaired: wrong.length })
+    return { checked, wrong }
   })
 }
 
@@ -53,31 +54,39 @@ function reachesBack(set: CompiledSet): boolean {
   )
 }
 
+/** Whoever has more events than one transaction may count is left out. */
 async function findWrong(
   tx: Tx,
   scope: Scope,
   set: CompiledSet,
   customerIds: string[],
   now: number,
-): Promise<string[]> {
+): Promise<{ checked: number; wrong: string[] }> {
   const stored = await selectStates(tx, scope, new Map(customerIds.map((id) => [id, true])), { newWhole: true })
   const opened = [...stored].map(([id, customer]) => {
-    const at = { now: Math.max(now, stateOf(customer).now), walkedTo: null }
+    const at = { now: Math.max(now, stateOf(customer)?.now ?? 0), walkedTo: null }
     return open(set, recountOf(id), { text: null, properties: customer.properties }, at)
   })
-  await countAgain(tx, scope, set, opened)
-  return opened.flatMap((one) => {
+  await countAgain(tx, scope, set, opened, { budget: laneBudget })
+  const counted = opened.filter(({ again }) => again?.isWhole)
+  const wrong = counted.flatMap((one) => {
     const { customerId } = one.visit
     const customer = stored.get(customerId)
+    const kept = customer && stateOf(customer)
     const { state } = close(set, one).opened
-    return customer && isDeepStrictEqual(keptOf(set, stateOf(customer), state.now), keptOf(set, state, state.now))
-      ? []
-      : [customerId]
+    const isRight = kept && isDeepStrictEqual(keptOf(set, kept, state.now), keptOf(set, state, state.now))
+    return isRight ? [] : [customerId]
   })
+  return { checked: counted.length, wrong }
 }
 
-function stateOf({ text }: StoredCustomer): CustomerState {
-  return text === null ? emptyState() : parseState(text)
+/** Null: it cannot be read. */
+function stateOf({ text }: StoredCustomer): CustomerState | null {
+  try {
+    return text === null ? emptyState() : parseState(text)
+  } catch {
+    return null
+  }
 }
 
 /** What serves, without what time has made meaningless. */

@@ -1,4 +1,4 @@
-import { type Condition, type Leaf, leavesOf } from './definition.ts'
+import type { Condition, Leaf } from './definition.ts'
 import { leafIdOf } from './leaf-id.ts'
 import { emptyState } from './state.ts'
 import { holds } from './truth.ts'
@@ -13,11 +13,18 @@ export interface Version {
   condition: Condition
   /** By the order in which they stand in the definition. */
   leaves: PlacedLeaf[]
+  asked: Asked
   /** The version that each segment it asks for is judged by. */
   refs: Map<string, number>
   /** A customer of whom nothing is known is a member. */
   holdsOnNothing: boolean
 }
+
+/** The condition of a version, with its leaves in their places. */
+export type Asked =
+  | { kind: 'all' | 'any'; of: Asked[] }
+  | { kind: 'not'; of: Asked }
+  | { kind: 'leaf'; placed: PlacedLeaf }
 
 /** A leaf of a version. Its id is unique in the lane, for ever. */
 export interface PlacedLeaf {
@@ -37,6 +44,8 @@ export interface CompiledSet {
   features: Map<string, Version[]>
   hasPending: boolean
   holdsOnNothing: boolean
+  /** Pending versions whose definitions cannot be read, by id. */
+  unread: readonly number[]
 }
 
 export interface Definition {
@@ -51,12 +60,8 @@ export interface Definition {
 export function compile(definitions: readonly Definition[]): CompiledSet {
   const versions = definitions.map((definition): Version => {
     const refs = new Map<string, number>()
-    const version: Version = { ...definition, refs, leaves: [], holdsOnNothing: false }
-    version.leaves = leavesOf(definition.condition).map((leaf, i) => ({
-      id: leafIdOf(definition.id, i),
-      leaf,
-      version,
-    }))
+    const version: Version = { ...definition, refs, leaves: [], asked: { kind: 'all', of: [] }, holdsOnNothing: false }
+    version.asked = place(definition.condition, version)
     for (const { leaf } of version.leaves) {
       if (leaf.kind !== 'segment') continue
       const named = definitions.filter(({ publicId }) => publicId === leaf.id)
@@ -74,10 +79,19 @@ export function compile(definitions: readonly Definition[]): CompiledSet {
     features: new Map(),
     hasPending: versions.some(({ pending }) => pending),
     holdsOnNothing: false,
+    unread: [],
   }
   for (const placed of set.leaves.values()) index(set, placed)
   judgeNothing(set)
   return set
+}
+
+function place(condition: Condition, version: Version): Asked {
+  if (condition.kind === 'not') return { kind: 'not', of: place(condition.of, version) }
+  if (condition.kind !== 'leaf') return { kind: condition.kind, of: condition.of.map((part) => place(part, version)) }
+  const placed = { id: leafIdOf(version.id, version.leaves.length), leaf: condition.leaf, version }
+  version.leaves.push(placed)
+  return { kind: 'leaf', placed }
 }
 
 function index(set: CompiledSet, placed: PlacedLeaf): void {
@@ -115,7 +129,7 @@ function judgeNothing(set: CompiledSet): void {
     if (placed.leaf.kind === 'property' && placed.leaf.passes(undefined)) nobody.leaves.set(placed.id, true)
   }
   for (const version of set.versions) {
-    version.holdsOnNothing = holds(version, nobody, 0, () => {})
+    version.holdsOnNothing = holds(version.asked, nobody, 0, { at: Infinity })
     if (version.holdsOnNothing) nobody.members.set(version.id, 0)
     set.holdsOnNothing ||= version.holdsOnNothing
   }

@@ -1,4 +1,5 @@
 import type { Eraser } from '../types.ts'
+import { forgetAside } from './aside-store.ts'
 import { deleteChangesOf } from './eraser-store.ts'
 import { setOf } from './set-store.ts'
 import { deleteStates, selectHeader, writeMemberships } from './state-store.ts'
@@ -7,7 +8,7 @@ import { deleteStates, selectHeader, writeMemberships } from './state-store.ts'
 export const segmentEraser: Eraser = {
   name: 'segments',
   async erase(tx, scope, { customerIds }) {
-    const header = await selectHeader(tx, scope, null)
+    const header = await selectHeader(tx, scope, { dueBy: null, limit: 0 })
     if (!header) return true
     const set = await setOf(tx, scope, header.revision)
     const gone = set.versions.flatMap(({ id: versionId }) =>
@@ -15,6 +16,7 @@ export const segmentEraser: Eraser = {
     )
     await writeMemberships(tx, scope, gone)
     await deleteStates(tx, scope, customerIds)
+    await forgetAside(tx, scope, customerIds)
     return deleteChangesOf(tx, scope, customerIds)
   },
 }

@@ -35,7 +35,7 @@ export async function explainMembership(
   { segment, customerId, now }: { segment: Segment; customerId: string; now: number },
 ): Promise<Explanation> {
   return pool.transaction(async (tx) => {
-    const header = await selectHeader(tx, scope, null)
+    const header = await selectHeader(tx, scope, { dueBy: null, limit: 0 })
     const set = header && (await setOf(tx, scope, header.revision))
     const version = set?.versions.find((one) => one.segmentId === segment.id && !one.pending)
     if (!version) throw refuse('conflict', { message: 'No definition of the segment serves yet.' })

@@ -1,10 +1,12 @@
 import type { Tx } from '../../db/pool.ts'
 import type { Consumer, LaneEvent } from '../../events/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { segmentStepCustomers } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { directivesOf } from '../directives.ts'
 import { accessEvent } from './access.ts'
 import type { CompiledSet } from './compile.ts'
+import { type SegmentLog, tellProblems } from './problems.ts'
 import { processVisits, type Transition } from './process.ts'
 import { setOf } from './set-store.ts'
 import { type Header, selectHeader } from './state-store.ts'
@@ -14,20 +16,41 @@ import type { Cause, Visit } from './visit.ts'
 export type MembershipConsumer = (tx: Tx, scope: Scope, slice: LaneEvent[], transitions: Transition[]) => Promise<void>
 
 /** Keeps memberships inside the lane's transaction, after properties, and hands slices and changes on. */
-export function createSegmentConsumer(clock: Clock, consumers: readonly MembershipConsumer[]): Consumer {
+export function createSegmentConsumer(
+  clock: Clock,
+  consumers: readonly MembershipConsumer[],
+  log: SegmentLog,
+): Consumer {
   return async (tx, scope, slice) => {
-    const header = await selectHeader(tx, scope, null)
-    const transitions = header ? await look(tx, scope, header, slice, clock.now()) : []
+    const header = await selectHeader(tx, scope, { dueBy: null, limit: segmentStepCustomers })
+    const transitions = header ? await look(tx, scope, header, { slice, now: clock.now(), log }) : []
     for (const consumer of consumers) await consumer(tx, scope, slice, transitions)
   }
 }
 
-async function look(tx: Tx, scope: Scope, header: Header, slice: LaneEvent[], now: number): Promise<Transition[]> {
+async function look(
+  tx: Tx,
+  scope: Scope,
+  header: Header,
+  { slice, now, log }: { slice: LaneEvent[]; now: number; log: SegmentLog },
+): Promise<Transition[]> {
   const set = await setOf(tx, scope, header.revision)
-  const visits = [...visitsOf(set, slice).values(), ...header.marked.map(visitOfMark)]
+  const visits = [...visitsOf(set, slice).values(), ...marksOf(header, slice).map(visitOfMark)]
   if (visits.length === 0) return []
   const last = slice.at(-1)?.pos ?? 0n
-  return processVisits(tx, scope, set, visits, { now, walkedTo: header.walkedTo, position: async () => last })
+  // Whatever merges customers marks them.
+  const areCurrent = header.marked.length === 0
+  const moment = { now, walkedTo: header.walkedTo, position: async () => last, areCurrent }
+  const processed = await processVisits(tx, scope, set, visits, moment)
+  tellProblems(log, scope, processed)
+  return processed.transitions
+}
+
+/** Those of the slice's own customers, such as a merge it has made: others are a step's, which no event is blamed for. */
+function marksOf({ marked }: Header, slice: readonly LaneEvent[]): Header['marked'] {
+  if (marked.length === 0) return []
+  const own = new Set(slice.map(({ customerId }) => customerId))
+  return marked.filter(({ customerId, cause }) => own.has(customerId) && cause !== 'recount' && cause !== 'count')
 }
 
 /** Customers that an event of the slice may have moved, each once. */
@@ -42,9 +65,15 @@ export function visitsOf(set: CompiledSet, slice: readonly LaneEvent[]): Map<str
     if (event.live) visit.cause = 'event'
     for (const key of keys) visit.keys.add(key)
     if (!counts) continue
-    const { name, at, receivedAt, payload, trust, recognised } = event
+    const { pos, name, at, receivedAt, payload, trust, recognised } = event
     const fact = trust === 'server' && recognised
-    visit.events.push({ name, at: Math.min(at, receivedAt), properties: payload.properties, fact })
+    visit.events.push({
+      name,
+      at: Math.min(at, receivedAt),
+      properties: payload.properties,
+      fact,
+      place: [at, `${pos}`],
+    })
   }
   return visits
 }
@@ -68,6 +97,7 @@ function touchedKeys(set: CompiledSet, { payload }: LaneEvent): string[] {
 /** A customer that something other than an event moved. `recount`: its events are counted again. */
 export function visitOfMark({ customerId, cause }: { customerId: string; cause: string }): Visit {
   const recount = cause === 'recount'
-  const told: Cause = cause === 'merge' || recount ? 'merge' : cause === 'event' ? 'event' : 'timer'
+  const told: Cause =
+    cause === 'merge' || recount ? 'merge' : cause === 'event' || cause === 'timer' ? cause : 'backfill'
   return { customerId, events: [], keys: new Set(), whole: true, recount, cause: told, pos: null }
 }

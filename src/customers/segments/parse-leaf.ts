@@ -16,7 +16,8 @@ import {
   segmentWindowDaysMax,
 } from '../../kernel/limits.ts'
 import { codePoints, isBlank, isStorable } from '../../kernel/text.ts'
-import type { Compare, Leaf, Times } from './definition.ts'
+import type { Compare } from './amount.ts'
+import type { Leaf, Times } from './definition.ts'
 import { millionthsOf } from './leaf.ts'
 import { parseInstant } from './parse-instant.ts'
 
@@ -68,9 +69,9 @@ function parsePerformed(json: unknown, path: string, report: Report): Leaf | nul
   return source && compare && windowMs !== undefined ? { kind: 'performed', ...source, compare, windowMs } : null
 }
 
-const atLeastOnce: Compare<number> = { op: 'gte', value: 1 }
+const atLeastOnce: Compare = { op: 'gte', value: 1 }
 
-function parseCount(json: unknown, path: string, report: Report): Compare<number> | null {
+function parseCount(json: unknown, path: string, report: Report): Compare | null {
   const fields = fieldsOf(json, ['op', 'value'], path, report)
   if (!fields) return null
   const op = oneOf(['eq', 'gte', 'lte'] as const, fields.op, `${path}.op`, report)

@@ -2,11 +2,13 @@ import type { Tx } from '../../db/pool.ts'
 import type { Json } from '../../events/index.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import type { CustomerMerge, MergeParticipant } from '../types.ts'
+import { forgetAside } from './aside-store.ts'
 import type { CompiledSet } from './compile.ts'
 import { setOf } from './set-store.ts'
 import { emptyState, joinStates, parseState, stateText } from './state.ts'
 import {
   deleteStates,
+  isRecounting,
   type MembershipWrite,
   mark,
   ring,
@@ -21,7 +23,7 @@ import {
 export const segmentParticipant: MergeParticipant = {
   name: 'segments',
   async merge(tx, scope, merges) {
-    const header = await selectHeader(tx, scope, null)
+    const header = await selectHeader(tx, scope, { dueBy: null, limit: 0 })
     if (header) {
       const set = await setOf(tx, scope, header.revision)
       for (const merge of merges) await mergeOne(tx, scope, set, merge)
@@ -53,9 +55,11 @@ async function mergeOne(
     members.push({ versionId, customerId: targetCustomerId, since: joined.members.get(versionId) ?? since, told })
   }
   await writeMemberships(tx, scope, members)
+  const again = await isRecounting(tx, scope, [sourceCustomerId])
   await deleteStates(tx, scope, [sourceCustomerId])
+  await forgetAside(tx, scope, [sourceCustomerId])
   await upsertStates(tx, scope, [{ customerId: targetCustomerId, text: stateText(joined) }])
-  await mark(tx, scope, [targetCustomerId], 'merge')
+  await mark(tx, scope, [targetCustomerId], again ? 'recount' : 'merge')
 }
 
 function stateIn(stored: Map<string, StoredCustomer>, customerId: string) {

@@ -31,7 +31,8 @@ export interface Preview {
 export async function previewSegment(pool: Pool, scope: Scope, json: unknown, clock: Clock): Promise<Preview> {
   const condition = parseDefinition(json)
   checkAsked(await selectSegments(pool, scope), { publicId: '', condition })
-  const serving = (await definitionsOf(pool, scope)).filter(({ pending }) => !pending)
+  const { definitions } = await definitionsOf(pool, scope)
+  const serving = definitions.filter(({ pending }) => !pending)
   const id = Math.max(0, ...serving.map((one) => one.id)) + 1
   const set = compile([...serving, { id, segmentId: 0, publicId: '', pending: true, condition }])
   const found: string[] = []
@@ -57,12 +58,13 @@ async function look(
   scope: Scope,
   { set, id, after, now }: { set: CompiledSet; id: number; after: string; now: number },
 ): Promise<{ customerIds: string[]; members: string[] }> {
-  const customerIds = await nextCustomers(tx, scope, after)
+  const customerIds = await nextCustomers(tx, scope, { after, limit: segmentStepCustomers })
   const stored = await selectStates(tx, scope, new Map(customerIds.map((one) => [one, true])), { newWhole: true })
   const opened = [...stored].map(([customerId, customer]) =>
     open(set, visitTo(customerId), customer, { now, walkedTo: lastUuid }),
   )
-  await countAgain(tx, scope, set, opened)
+  // No lane waits for it, and a customer of whom a part is known is no member yet.
+  await countAgain(tx, scope, set, opened, { budget: { events: Number.MAX_SAFE_INTEGER, ms: segmentPreviewMsMax } })
   const members = opened.flatMap((one) => {
     const { state } = close(set, one).opened
     return state.members.has(id) ? [one.visit.customerId] : []

@@ -1,8 +1,10 @@
 import type { Tx } from '../../db/pool.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { accessEvent } from './access.ts'
+import { type Aside, forgetAside, setAside } from './aside-store.ts'
+import { blame } from './blame.ts'
 import type { CompiledSet, Version } from './compile.ts'
-import { eachEvent } from './scratch-store.ts'
+import { type Budget, eachEvent, laneBudget } from './scratch-store.ts'
 import {
   insertChanges,
   type StoredCustomer,
@@ -11,7 +13,8 @@ import {
   writeDue,
   writeMemberships,
 } from './state-store.ts'
-import { type Cause, type Closed, close, type Opened, open, recount, type Visit } from './visit.ts'
+import { giveUpPending } from './steps-store.ts'
+import { type Cause, type Closed, close, interrupt, type Opened, open, recount, type Visit } from './visit.ts'
 
 /** A customer entered or left a segment. Each is handed on once, in the transaction that makes it true. */
 export interface Transition {
@@ -33,36 +36,110 @@ export interface Moment {
   walkedTo: string | null
   /** The position for what no event of a slice led to. */
   position: () => Promise<bigint>
+  /** For counting stored events again; what is left is marked to be counted next. */
+  budget?: Budget
+  /** The visits are to customers of this slice, and it has merged none. */
+  areCurrent?: boolean
 }
 
-/** Looks at customers under the lane's row, and writes what follows, in a fixed number of statements. */
+/** What came of some visits. */
+export interface Processed {
+  transitions: Transition[]
+  /** Customers that could not be looked at. */
+  aside: Aside[]
+  /** Definitions that could not be computed, by id of the version. */
+  failed: number[]
+  /** More is to be counted of some customers before all pending versions know them. */
+  isCounting: boolean
+}
+
+/** A visit with the customer as it is stored. */
+export interface Looked {
+  visit: Visit
+  stored: StoredCustomer
+}
+
+/**
+ * Looks at customers under the lane's row, and writes what follows, in a fixed number of statements. A customer that cannot
+ * be looked at is set aside and stops nobody else; a pending definition that is the cause is given up.
+ */
 export async function processVisits(
   tx: Tx,
   scope: Scope,
   set: CompiledSet,
   visits: readonly Visit[],
   moment: Moment,
-): Promise<Transition[]> {
-  const found = await find(tx, scope, set, visits)
-  const opened: Opened[] = []
-  for (const { visit, stored } of found) opened.push(open(set, visit, stored, moment))
-  await countAgain(tx, scope, set, opened)
-  return write(
-    tx,
-    scope,
-    opened.map((visit) => close(set, visit)),
-    moment,
-  )
+): Promise<Processed> {
+  const found = await find(tx, scope, set, visits, moment)
+  let { closed, failures } = await look(tx, scope, set, found, moment)
+  const blamed = new Set<number>()
+  const aside: Aside[] = []
+  if (failures.length > 0) {
+    const again = (of: CompiledSet, one: Looked) => look(tx, scope, of, [one], moment)
+    for (const failure of failures) {
+      const verdict = await blame(set, (of) => again(of, failure.looked))
+      for (const id of verdict.versions) blamed.add(id)
+      if (verdict.closed) closed = [...closed, verdict.closed]
+      else aside.push({ customerId: failure.looked.visit.customerId, error: failure.error })
+    }
+  }
+  const transitions = await write(tx, scope, closed, moment)
+  const mended = closed.filter(({ opened }) => opened.visit.recount).map(({ opened }) => opened.visit.customerId)
+  await forgetAside(tx, scope, mended)
+  if (aside.length > 0) await setAside(tx, scope, aside, moment.now)
+  const failed = blamed.size > 0 ? await giveUpPending(tx, scope, [...blamed]) : []
+  return { transitions, aside, failed, isCounting: closed.some(({ opened }) => opened.again?.isWhole === false) }
+}
+
+export interface Looks {
+  closed: Closed[]
+  failures: { looked: Looked; error: unknown }[]
+}
+
+/** Everything that can be wrong about one customer, told apart customer by customer. */
+async function look(tx: Tx, scope: Scope, set: CompiledSet, found: Iterable<Looked>, moment: Moment): Promise<Looks> {
+  const opened = new Map<Opened, Looked>()
+  const failures: Looks['failures'] = []
+  for (const looked of found) {
+    try {
+      opened.set(open(set, looked.visit, looked.stored, moment), looked)
+    } catch (error) {
+      failures.push({ looked, error })
+    }
+  }
+  await countAgain(tx, scope, set, [...opened.keys()], {
+    budget: moment.budget ?? laneBudget,
+    onFailure: (one, error) => {
+      const looked = opened.get(one)
+      if (looked) failures.push({ looked, error })
+      opened.delete(one)
+    },
+  })
+  const closed: Closed[] = []
+  for (const [one, looked] of opened) {
+    try {
+      closed.push(close(set, one))
+    } catch (error) {
+      failures.push({ looked, error })
+    }
+  }
+  return { closed, failures }
 }
 
 /** Each visit with the customer it is to; those of merged customers join their survivor's. */
-async function find(tx: Tx, scope: Scope, set: CompiledSet, visits: readonly Visit[]) {
+async function find(
+  tx: Tx,
+  scope: Scope,
+  set: CompiledSet,
+  visits: readonly Visit[],
+  { areCurrent = false }: Moment,
+): Promise<Iterable<Looked>> {
   let waiting = new Map<string, Visit>()
   for (const visit of visits) join(waiting, visit)
-  const found = new Map<string, { visit: Visit; stored: StoredCustomer }>()
+  const found = new Map<string, Looked>()
   while (waiting.size > 0) {
     const asked = new Map([...waiting].map(([id, visit]) => [id, needsProperties(set, visit)]))
-    const stored = await selectStates(tx, scope, asked, { newWhole: set.byProperty.size > 0 })
+    const stored = await selectStates(tx, scope, asked, { newWhole: set.byProperty.size > 0, areCurrent })
     const survivors = new Map<string, Visit>()
     for (const [id, visit] of waiting) {
       const customer = stored.get(id)
@@ -99,18 +176,34 @@ function into(there: Visit, { events, keys, whole, recount: again, cause, pos }:
   if (pos !== null && (there.pos === null || pos > there.pos)) there.pos = pos
 }
 
-/** Counts stored events for what has to be counted again. */
-export async function countAgain(tx: Tx, scope: Scope, set: CompiledSet, opened: readonly Opened[]): Promise<void> {
-  const again = new Map(
-    opened.filter(({ recounted }) => recounted.size > 0).map((visit) => [visit.visit.customerId, visit]),
-  )
+/** Counts stored events for what has to be counted again. Whoever has more of them than may be read is interrupted. */
+export async function countAgain(
+  tx: Tx,
+  scope: Scope,
+  set: CompiledSet,
+  opened: readonly Opened[],
+  { budget, onFailure }: { budget: Budget; onFailure?: (one: Opened, error: unknown) => void },
+): Promise<void> {
+  const again = new Map(opened.filter((one) => one.again !== null).map((one) => [one.visit.customerId, one]))
   if (again.size === 0) return
   const names = new Set<string>()
-  for (const { recounted } of again.values()) for (const version of recounted) addNames(names, version)
-  await eachEvent(tx, scope, { customerIds: [...again.keys()], names: [...names] }, (customerId, event) => {
-    const visit = again.get(customerId)
-    if (visit) recount(set, visit, event)
+  for (const one of again.values()) for (const version of one.again?.versions ?? []) addNames(names, version)
+  const whose = [...again].map(([customerId, one]) => ({ customerId, after: one.again?.counting.after ?? null }))
+  const left = await eachEvent(tx, scope, { whose, names: [...names], budget }, (customerId, event) => {
+    const one = again.get(customerId)
+    if (!one) return
+    try {
+      recount(set, one, event)
+    } catch (error) {
+      if (!onFailure) throw error
+      again.delete(customerId)
+      onFailure(one, error)
+    }
   })
+  for (const [customerId, after] of left) {
+    const one = again.get(customerId)
+    if (one) interrupt(one, after)
+  }
 }
 
 function addNames(names: Set<string>, { leaves }: Version): void {
@@ -130,7 +223,7 @@ async function write(tx: Tx, scope: Scope, closed: readonly Closed[], moment: Mo
   await writeDue(
     tx,
     scope,
-    closed.flatMap((visit) => (visit.due === null ? [] : [{ customerId: customer(visit), at: visit.due.at }])),
+    closed.flatMap((visit) => (visit.due === null ? [] : [{ customerId: customer(visit), ...visit.due }])),
   )
   await writeMemberships(
     tx,

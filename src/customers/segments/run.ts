@@ -2,21 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { isRetryable, Pool } from '../../db/pool.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { segmentAuditCustomers, segmentFailuresMax, segmentSweepMs } from '../../kernel/limits.ts'
+import { segmentAuditCustomers, segmentSweepMs } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { auditSegments } from './audit.ts'
 import { lanesToAudit } from './audit-store.ts'
 import { deleteOldChanges } from './eraser-store.ts'
 import type { MembershipConsumer } from './lane.ts'
+import type { SegmentLog } from './problems.ts'
 import { segmentChannel } from './state-store.ts'
 import { takeStep } from './steps.ts'
-import { giveUpPending, lanesWithSteps, lockLane } from './steps-store.ts'
+import { lanesWithSteps } from './steps-store.ts'
 
 export interface SegmentsOptions {
   url: string
   consumers: readonly MembershipConsumer[]
   clock: Clock
-  log: { warn: (fields: object, message: string) => void; error: (fields: object, message: string) => void }
+  log: SegmentLog
   /** Ends it after the step under way. */
   signal: AbortSignal
 }
@@ -30,7 +31,6 @@ const settings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejo
 export async function runSegments({ url, consumers, clock, log, signal }: SegmentsOptions): Promise<void> {
   await using pool = new Pool(url, { name: 'segments', max: 1, settings })
   await using bell = createBell(url)
-  const failures = new Map<number, number>()
   let auditAt = 0
   while (!signal.aborted) {
     try {
@@ -66,29 +66,17 @@ export async function runSegments({ url, consumers, clock, log, signal }: Segmen
   async function takeOne(scope: Scope): Promise<boolean> {
     const startedAt = performance.now()
     try {
-      const kind = await takeStep({ pool, consumers }, scope, clock.now())
-      failures.delete(scope.scopeId)
+      const kind = await takeStep({ pool, consumers, log }, scope, clock.now())
       if (kind === null) return false
     } catch (error) {
-      await fail(scope, error)
+      const { scopeId } = scope
+      if (isRetryable(error)) log.warn({ err: error, scopeId }, 'a step of segments is tried again')
+      else log.error({ err: error, scopeId }, 'a step of segments failed; it is tried again')
       return false
     }
     // Slices of events take turns with steps.
     await sleep(performance.now() - startedAt)
     return true
-  }
-
-  async function fail({ scopeId, ...scope }: Scope, error: unknown): Promise<void> {
-    if (isRetryable(error)) return log.warn({ err: error, scopeId }, 'a step of segments is tried again')
-    log.error({ err: error, scopeId }, 'a step of segments failed')
-    const times = (failures.get(scopeId) ?? 0) + 1
-    failures.set(scopeId, times)
-    if (times < segmentFailuresMax) return
-    failures.delete(scopeId)
-    await pool.transaction(async (tx) => {
-      await lockLane(tx, { scopeId, ...scope })
-      await giveUpPending(tx, { scopeId, ...scope })
-    })
   }
 }
 

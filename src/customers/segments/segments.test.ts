@@ -153,7 +153,7 @@ test('kept step by step or counted from nothing, memberships are the same, and e
         world.define(2, two)
         world.define(3, three)
         for (const act of steps) act(world)
-        for (let i = 0; i < 6; i++) world.walk()
+        for (let i = 0; i < 200; i++) world.walk()
         world.pass(0)
         world.check((items) =>
           items

@@ -3,6 +3,7 @@ import type { Sql } from '../../db/pool.ts'
 import { segmentSetsKept } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { type CompiledSet, compile, type Definition } from './compile.ts'
+import type { Condition } from './definition.ts'
 import { parseDefinition } from './parse-definition.ts'
 
 interface VersionRow {
@@ -20,13 +21,14 @@ const compiled = new LRUCache<string, CompiledSet>({ max: segmentSetsKept })
 export async function setOf(sql: Sql, scope: Scope, revision: string): Promise<CompiledSet> {
   const known = compiled.get(revision)
   if (known) return known
-  const set = compile(await definitionsOf(sql, scope))
+  const { definitions, unread } = await definitionsOf(sql, scope)
+  const set = { ...compile(definitions), unread }
   compiled.set(revision, set)
   return set
 }
 
-/** Definitions that serve, and those that will. */
-export async function definitionsOf(sql: Sql, scope: Scope): Promise<Definition[]> {
+/** Definitions that serve, and those that will; of the latter, those that can be read. */
+export async function definitionsOf(sql: Sql, scope: Scope): Promise<{ definitions: Definition[]; unread: number[] }> {
   const rows = await sql.query<VersionRow>(
     `select v.id, v.segment_id, s.public_id, v.state, v.definition
      from segment_version v
@@ -36,9 +38,23 @@ export async function definitionsOf(sql: Sql, scope: Scope): Promise<Definition[
      order by v.id`,
     [scope.scopeId],
   )
-  return rows.map(({ id, segment_id: segmentId, public_id: publicId, state, definition }) => ({
-    ...{ id, segmentId, publicId },
-    pending: state === 'pending',
-    condition: parseDefinition(definition),
-  }))
+  const definitions: Definition[] = []
+  const unread: number[] = []
+  for (const { id, segment_id: segmentId, public_id: publicId, state, definition } of rows) {
+    const pending = state === 'pending'
+    const condition = conditionOf(definition, pending)
+    if (condition) definitions.push({ id, segmentId, publicId, pending, condition })
+    else unread.push(id)
+  }
+  return { definitions, unread }
+}
+
+/** What serves must be read: to leave it out would forget what it has counted. */
+function conditionOf(definition: unknown, pending: boolean): Condition | null {
+  try {
+    return parseDefinition(definition)
+  } catch (error) {
+    if (pending) return null
+    throw error
+  }
 }

@@ -1,4 +1,5 @@
 import type { Tx } from '../../db/pool.ts'
+import { segmentStepCustomers } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import type { Transition } from './process.ts'
 import { setOf } from './set-store.ts'
@@ -15,13 +16,15 @@ export async function takeSettlingStep(
   tx: Tx,
   scope: Scope,
   revision: string,
-  { now, position }: { now: number; position: () => Promise<bigint> },
+  { now, position, limit }: { now: number; position: () => Promise<bigint>; limit: number },
+  about: (customerIds: string[]) => void,
 ): Promise<Transition[]> {
-  const rows = await unsettledRows(tx, scope)
+  const rows = await unsettledRows(tx, scope, limit)
   if (rows.length === 0) {
     await endSettling(tx, scope)
     return []
   }
+  about([...new Set(rows.map((row) => row.customer_id))])
   const told = await tell(tx, scope, revision, rows)
   await settleRows(tx, scope, rows)
   if (told.length === 0) return []
@@ -39,6 +42,13 @@ export async function takeSettlingStep(
     pos,
     at: now,
   }))
+}
+
+/** Customers that cannot be told of now: what was not told is told when they are looked at again. */
+export async function settleUntold(tx: Tx, scope: Scope, customerIds: readonly string[]): Promise<void> {
+  const rows = await unsettledRows(tx, scope, segmentStepCustomers)
+  const own = rows.filter((row) => customerIds.includes(row.customer_id))
+  await settleRows(tx, scope, own)
 }
 
 interface Told {

@@ -3,9 +3,8 @@ import type { Tx } from '../../db/pool.ts'
 import { raw, type Statement } from '../../db/raw.ts'
 import type { JsonObject } from '../../events/index.ts'
 import { must } from '../../kernel/assert.ts'
-import { segmentStepCustomers } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import type { Cause, Found } from './visit.ts'
+import type { Cause, Due, Found } from './visit.ts'
 
 /** Epoch milliseconds to timestamptz and back, exact in whole milliseconds. */
 const instant = (ms: string) => `'epoch'::timestamptz + ${ms} * interval '1 millisecond'`
@@ -31,7 +30,7 @@ const readHeader: Statement = {
           where scope_id = $1
             and due_at <= $2::timestamptz
           order by scope_id, due_at
-          limit ${segmentStepCustomers}
+          limit $3
         ) t
       )
     from segment_set s
@@ -39,9 +38,13 @@ const readHeader: Statement = {
 }
 
 /** One descent where no definitions are. `dueBy`: timers up to then, in Unix milliseconds; null: only what was marked. */
-export async function selectHeader(tx: Tx, scope: Scope, dueBy: number | null): Promise<Header | null> {
+export async function selectHeader(
+  tx: Tx,
+  scope: Scope,
+  { dueBy, limit }: { dueBy: number | null; limit: number },
+): Promise<Header | null> {
   const by = dueBy === null ? '-infinity' : new Date(dueBy).toISOString()
-  const [row] = await raw(tx.client, readHeader, [scope.scopeId, by])
+  const [row] = await raw(tx.client, readHeader, [scope.scopeId, by, limit])
   if (!row) return null
   const [revision, walkedTo, settling, marked] = row
   const pairs = JSON.parse(marked ?? '[]') as [string, string][] // of the statement above
@@ -56,39 +59,44 @@ export async function selectHeader(tx: Tx, scope: Scope, dueBy: number | null): 
 const readStates: Statement = {
   name: 'segments_read_states',
   text: `
-    select i.id, c.id, c.merged_into, case when i.whole or ($4 and s.state is null) then c.properties::text end, s.state
+    select i.id, c.id is not null or not ($5 or i.whole or ($4 and s.state is null)), c.merged_into,
+      case when i.whole or ($4 and s.state is null) then c.properties::text end, s.state
     from unnest($2::uuid[], $3::bool[]) as i(id, whole)
-    left join lateral (
-      select id, merged_into, properties
-      from customer
-      where scope_id = $1
-        and id = i.id
-      limit 1
-    ) c on true
     left join lateral (
       select state
       from segment_customer
       where scope_id = $1
         and customer_id = i.id
       limit 1
-    ) s on true`,
+    ) s on true
+    left join lateral (
+      select id, merged_into, properties
+      from customer
+      where ($5 or i.whole or ($4 and s.state is null))
+        and scope_id = $1
+        and id = i.id
+      limit 1
+    ) c on true`,
 }
 
 export interface StoredCustomer extends Found {
   mergedInto: string | null
 }
 
-/** By id; customers that are gone are left out. `whole`: with properties; `newWhole`: those of customers without a state too. */
+/**
+ * By id; customers that are gone are left out. `asked`: whether with properties; `newWhole`: those of customers without a
+ * state too. `areCurrent`: all are there and none was merged, so most need not be looked up.
+ */
 export async function selectStates(
   tx: Tx,
   scope: Scope,
   asked: ReadonlyMap<string, boolean>,
-  { newWhole }: { newWhole: boolean },
+  { newWhole, areCurrent = false }: { newWhole: boolean; areCurrent?: boolean },
 ): Promise<Map<string, StoredCustomer>> {
-  const values = [scope.scopeId, uuids([...asked.keys()]), bools([...asked.values()]), newWhole]
+  const values = [scope.scopeId, uuids([...asked.keys()]), bools([...asked.values()]), newWhole, !areCurrent]
   const found = new Map<string, StoredCustomer>()
   for (const [id, there, mergedInto, properties, text] of await raw(tx.client, readStates, values)) {
-    if (!there) continue
+    if (there !== 't') continue
     found.set(id ?? '', {
       mergedInto: mergedInto ?? null,
       properties: properties ? (JSON.parse(properties) as JsonObject) : null, // the column holds objects only
@@ -118,11 +126,13 @@ const writeTimers: Statement = {
   name: 'segments_write_timers',
   text: `
     insert into segment_timer (scope_id, customer_id, due_at, cause)
-    select $1, id, case when due_ms = '-infinity' then '-infinity' else ${instant('due_ms')} end, $4
-    from unnest($2::uuid[], $3::float8[]) as i(id, due_ms)
+    select $1, id, case when due_ms = '-infinity' then '-infinity' else ${instant('due_ms')} end, cause
+    from unnest($2::uuid[], $3::float8[], $4::text[]) as i(id, due_ms, cause)
     on conflict (scope_id, customer_id) do update
     set due_at = excluded.due_at,
-      cause = excluded.cause`,
+      cause = excluded.cause
+    where $5
+      or segment_timer.cause = 'timer'`,
 }
 
 const dropTimers: Statement = {
@@ -131,19 +141,23 @@ const dropTimers: Statement = {
     delete from segment_timer t
     using unnest($2::uuid[]) as i(id)
     where t.scope_id = $1
-      and t.customer_id = i.id`,
+      and t.customer_id = i.id
+      and ($3 or t.cause = 'timer')`,
 }
 
-/** Arms timers; `at` null takes one away. */
-export async function writeDue(tx: Tx, scope: Scope, rows: { customerId: string; at: number | null }[]): Promise<void> {
-  const armed = rows.flatMap(({ customerId, at }) => (at === null ? [] : [{ customerId, at }]))
-  const gone = rows.filter(({ at }) => at === null)
-  if (armed.length > 0) {
-    const [ids, dues] = [uuids(armed.map(({ customerId }) => customerId)), float8s(armed.map(({ at }) => at))]
-    await raw(tx.client, writeTimers, [scope.scopeId, ids, dues, 'timer'])
+/** Arms timers; `at` null takes one away. What a customer is still to be looked at for stays, unless its timer rang. */
+export async function writeDue(tx: Tx, scope: Scope, rows: readonly (Due & { customerId: string })[]): Promise<void> {
+  for (const rang of [false, true]) {
+    const own = rows.filter((row) => row.rang === rang)
+    const armed = own.filter(({ at }) => at !== null)
+    if (armed.length > 0) {
+      const ids = uuids(armed.map(({ customerId }) => customerId))
+      const [dues, causes] = [float8s(armed.map(({ at }) => at)), texts(armed.map(({ cause }) => cause))]
+      await raw(tx.client, writeTimers, [scope.scopeId, ids, dues, causes, rang])
+    }
+    const gone = own.filter(({ at }) => at === null).map(({ customerId }) => customerId)
+    if (gone.length > 0) await raw(tx.client, dropTimers, [scope.scopeId, uuids(gone), rang])
   }
-  if (gone.length > 0)
-    await raw(tx.client, dropTimers, [scope.scopeId, uuids(gone.map(({ customerId }) => customerId))])
 }
 
 const markCustomers: Statement = {
@@ -165,6 +179,26 @@ const markCustomers: Statement = {
 /** Has customers looked at by the lane's next slice or step. Nothing where no definitions are. */
 export async function mark(tx: Tx, scope: Scope, customerIds: string[], cause: Mark): Promise<void> {
   await raw(tx.client, markCustomers, [scope.scopeId, uuids(customerIds), cause])
+}
+
+const readRecounting: Statement = {
+  name: 'segments_recounting',
+  text: `
+    select t.customer_id
+    from unnest($2::uuid[]) as i(id)
+    cross join lateral (
+      select customer_id
+      from segment_timer
+      where scope_id = $1
+        and customer_id = i.id
+        and cause = 'recount'
+      limit 1
+    ) t`,
+}
+
+/** Whether any of them is still to be counted again. */
+export async function isRecounting(tx: Tx, scope: Scope, customerIds: string[]): Promise<boolean> {
+  return (await raw(tx.client, readRecounting, [scope.scopeId, uuids(customerIds)])).length > 0
 }
 
 /** Why a customer is to be looked at: edited or born, merged, split. */
@@ -282,5 +316,5 @@ const dropStates: Statement = {
 /** Forgets customers: their counts and timers, not their memberships. */
 export async function deleteStates(tx: Tx, scope: Scope, customerIds: string[]): Promise<void> {
   await raw(tx.client, dropStates, [scope.scopeId, uuids(customerIds)])
-  await raw(tx.client, dropTimers, [scope.scopeId, uuids(customerIds)])
+  await raw(tx.client, dropTimers, [scope.scopeId, uuids(customerIds), true])
 }

@@ -2,6 +2,7 @@ import { type Access, newest } from './access.ts'
 import type { CompiledSet } from './compile.ts'
 import { join, type LeafState } from './leaf.ts'
 import { versionOfLeaf } from './leaf-id.ts'
+import type { Place } from './place.ts'
 
 /** All that segments know of one customer. */
 export interface CustomerState {
@@ -19,6 +20,21 @@ export interface CustomerState {
   known: Set<number>
   /** By Feature. */
   access: Map<string, Access>
+  /** An event was too old to count: it is by this instant for ever, so the instant is kept. Not stored. */
+  leftOut: boolean
+  /** Null: none of its events are being counted again. */
+  counting: Counting | null
+}
+
+/** A count of stored events that takes several steps. It is kept beside what serves, and takes its place when it is whole. */
+export interface Counting {
+  versions: Set<number>
+  /** The last event counted; null: none yet. */
+  after: Place | null
+  /** Everything is counted again, and told as a merge is. */
+  whole: boolean
+  leaves: Map<number, LeafState>
+  access: Map<string, Access>
 }
 
 export function emptyState(): CustomerState {
@@ -30,43 +46,77 @@ export function emptyState(): CustomerState {
     told: new Set(),
     known: new Set(),
     access: new Map(),
+    leftOut: false,
+    counting: null,
   }
 }
 
-interface Stored {
-  n: number
-  t: number | null
-  l: [number, LeafState][]
-  m: [number, number][]
-  r: number[]
-  k: number[]
-  a: [string, Access][]
-}
+type Stored = [
+  due: number | null,
+  leaves: (number | LeafState)[],
+  members: [number, number][],
+  told: number[],
+  known: number[],
+  access: [string, Access][],
+  counting: StoredCounting | null,
+]
+
+type StoredCounting = [
+  versions: number[],
+  after: Place | null,
+  whole: boolean,
+  leaves: (number | LeafState)[],
+  access: [string, Access][],
+]
 
 export function parseState(text: string): CustomerState {
-  const { n, t, l, m, r, k, a } = JSON.parse(text) as Stored // written by `stateText`
+  const body = text.indexOf('[')
+  const [due, leaves, members, told, known, access, counting] = JSON.parse(text.slice(body)) as Stored // by `stateText`
   return {
-    now: n,
-    due: t,
-    leaves: new Map(l),
-    members: new Map(m),
-    told: new Set(r),
-    known: new Set(k),
-    access: new Map(a),
+    ...{ now: Number(text.slice(0, body)), due },
+    leaves: leavesFrom(leaves),
+    members: new Map(members),
+    told: new Set(told),
+    known: new Set(known),
+    access: new Map(access),
+    leftOut: false,
+    counting: counting && parseCounting(counting),
   }
 }
 
-export function stateText({ now, due, leaves, members, told, known, access }: CustomerState): string {
-  const stored: Stored = {
-    n: now,
-    t: due,
-    l: [...leaves],
-    m: [...members],
-    r: [...told],
-    k: [...known],
-    a: [...access],
-  }
+function parseCounting([versions, after, whole, leaves, access]: StoredCounting): Counting {
+  return { versions: new Set(versions), after, whole, leaves: leavesFrom(leaves), access: new Map(access) }
+}
+
+/** What it knows comes behind the instant, which changes with every look: two texts are told apart from there on. */
+export function stateText(state: CustomerState): string {
+  return `${state.now}${bodyText(state)}`
+}
+
+export function bodyText({ due, leaves, members, told, known, access, counting }: CustomerState): string {
+  const stored: Stored = [
+    due,
+    flat(leaves),
+    [...members],
+    [...told],
+    [...known],
+    [...access],
+    counting && [[...counting.versions], counting.after, counting.whole, flat(counting.leaves), [...counting.access]],
+  ]
   return JSON.stringify(stored)
+}
+
+/** One after the other: pairs take twice as long to read and to write. */
+function flat(leaves: Map<number, LeafState>): (number | LeafState)[] {
+  const list: (number | LeafState)[] = []
+  for (const [id, leaf] of leaves) list.push(id, leaf)
+  return list
+}
+
+function leavesFrom(list: readonly (number | LeafState)[]): Map<number, LeafState> {
+  const leaves = new Map<number, LeafState>()
+  for (let i = 0; i < list.length; i += 2) leaves.set(list[i] as number, list[i + 1] as LeafState) // as `flat` lays them
+  return leaves
 }
 
 /** Drops what belongs to versions that are gone. */
@@ -75,6 +125,11 @@ export function forgetGone(state: CustomerState, set: CompiledSet): void {
   for (const id of state.members.keys()) if (!set.byId.has(id)) state.members.delete(id)
   for (const id of state.known) if (!set.byId.get(id)?.pending) state.known.delete(id)
   for (const feature of state.access.keys()) if (!set.features.has(feature)) state.access.delete(feature)
+  const { counting } = state
+  if (!counting) return
+  for (const id of counting.versions) if (!set.byId.has(id)) counting.versions.delete(id)
+  for (const id of counting.leaves.keys()) if (!set.byId.has(versionOfLeaf(id))) counting.leaves.delete(id)
+  if (counting.versions.size === 0) state.counting = null
 }
 
 /** Drops what a version counted of the customer. Its membership changes when it is found to. */
@@ -85,7 +140,8 @@ export function forgetVersion(state: CustomerState, versionId: number): void {
 
 /**
  * The survivor of a merge, until it is evaluated: what both did, and a member of what either was, since the earlier time.
- * What was told of the target stays; nothing will be told of the source any more. Pending versions count the survivor again.
+ * What was told of the target stays; nothing will be told of the source any more. Pending versions count the survivor again,
+ * and a count under way begins anew.
  */
 export function joinStates(set: CompiledSet, source: CustomerState, target: CustomerState): CustomerState {
   const joined: CustomerState = {
@@ -94,6 +150,7 @@ export function joinStates(set: CompiledSet, source: CustomerState, target: Cust
     leaves: new Map(target.leaves),
     members: new Map(target.members),
     access: new Map(target.access),
+    counting: restarted(source.counting, target.counting),
   }
   for (const [id, state] of source.leaves) {
     const leaf = set.leaves.get(id)?.leaf
@@ -104,4 +161,10 @@ export function joinStates(set: CompiledSet, source: CustomerState, target: Cust
   for (const [feature, access] of source.access) joined.access.set(feature, newest(target.access.get(feature), access))
   for (const version of set.versions) if (version.pending) forgetVersion(joined, version.id)
   return joined
+}
+
+function restarted(a: Counting | null, b: Counting | null): Counting | null {
+  if (!a && !b) return null
+  const versions = new Set([...(a?.versions ?? []), ...(b?.versions ?? [])])
+  return { versions, after: null, whole: Boolean(a?.whole || b?.whole), leaves: new Map(), access: new Map() }
 }

@@ -1,7 +1,8 @@
 import { type JsonObject, propertyOf } from '../../events/index.ts'
 import { accessEvent, newest, readAccess } from './access.ts'
 import type { CompiledSet, PlacedLeaf, Version } from './compile.ts'
-import { add, type LeafState, prune } from './leaf.ts'
+import { add, isPast, type LeafState } from './leaf.ts'
+import type { Place } from './place.ts'
 import type { CustomerState } from './state.ts'
 import { holds } from './truth.ts'
 
@@ -13,28 +14,33 @@ export interface Happened {
   properties: JsonObject
   /** The service itself said it. */
   fact: boolean
+  place: Place
 }
 
-/** Counts an event for the versions of `of`. Gives those it may have changed. */
+/** Counts an event for the versions of `of`. Those it may have changed are added to `touched`. */
 export function count(
   set: CompiledSet,
   state: CustomerState,
   event: Happened,
   of: (version: Version) => boolean,
-): Set<Version> {
-  const touched = new Set<Version>()
+  touched: Set<Version>,
+): void {
   for (const { id, leaf, version } of set.byEvent.get(event.name) ?? []) {
     if (!of(version) || !('event' in leaf) || !leaf.passes(event.properties)) continue
+    if (isPast(leaf, event.at, state.now)) {
+      state.leftOut = true
+      continue
+    }
     const value = leaf.kind === 'sum' ? propertyOf(event.properties, leaf.property) : undefined
-    put(state, id, prune(leaf, add(leaf, state.leaves.get(id), event.at, value), state.now))
+    put(state, id, add(leaf, state.leaves.get(id), { at: event.at, value, now: state.now }))
     touched.add(version)
   }
-  if (event.name !== accessEvent || !event.fact) return touched
+  if (event.name !== accessEvent || !event.fact) return
   const said = readAccess(event.properties)
   const asking = said && set.features.get(said.feature)
-  if (!asking) return touched
+  if (!asking) return
   state.access.set(said.feature, newest(state.access.get(said.feature), said.access))
-  return new Set([...touched, ...asking.filter(of)])
+  for (const version of asking) if (of(version)) touched.add(version)
 }
 
 /** Asks property leaves again. Gives the versions of those that changed. */
@@ -77,14 +83,11 @@ export function evaluate(
 ): Outcome {
   const outcome: Outcome = { memberships: [], edges: [] }
   const changed = new Set<number>()
-  let due = asked === 'all' ? null : state.due
+  const flip = { at: asked === 'all' ? Infinity : (state.due ?? Infinity) }
   for (const version of set.versions) {
     if (version.pending && !state.known.has(version.id)) continue
-    const concerned = asked === 'all' || asked.has(version) || [...version.refs.values()].some((id) => changed.has(id))
-    if (!concerned) continue
-    const is = holds(version, state, state.now, (at) => {
-      due = due === null ? at : Math.min(due, at)
-    })
+    if (asked !== 'all' && !asked.has(version) && !asksOne(version, changed)) continue
+    const is = holds(version.asked, state, state.now, flip)
     const differs = is !== state.members.has(version.id)
     if (differs) {
       changed.add(version.id)
@@ -95,8 +98,13 @@ export function evaluate(
     const edge = !version.pending && (differs || tellAll) ? tell(state, version) : null
     if (edge) outcome.edges.push({ version, edge })
   }
-  state.due = due
+  state.due = flip.at === Infinity ? null : flip.at
   return outcome
+}
+
+function asksOne({ refs }: Version, changed: ReadonlySet<number>): boolean {
+  if (changed.size > 0) for (const id of refs.values()) if (changed.has(id)) return true
+  return false
 }
 
 /** What a change must say of a version that serves; null: what was said last is still so. */

@@ -1,5 +1,4 @@
 import type { Sql, Tx } from '../../db/pool.ts'
-import { segmentStepCustomers } from '../../kernel/limits.ts'
 import type { Environment, Scope } from '../../tenancy/index.ts'
 
 interface ScopeRow {
@@ -43,7 +42,11 @@ export async function lockLane(tx: Tx, { scopeId }: Scope): Promise<void> {
   await tx.query('select from lane where id = $1 for no key update', [scopeId])
 }
 
-export async function nextCustomers(tx: Tx, { scopeId }: Scope, after: string): Promise<string[]> {
+export async function nextCustomers(
+  tx: Tx,
+  { scopeId }: Scope,
+  { after, limit }: { after: string; limit: number },
+): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     `select id
      from customer
@@ -51,14 +54,15 @@ export async function nextCustomers(tx: Tx, { scopeId }: Scope, after: string): 
        and id > $2
        and merged_into is null
      order by id
-     limit ${segmentStepCustomers}`,
-    [scopeId, after],
+     limit $3`,
+    [scopeId, after, limit],
   )
   return rows.map(({ id }) => id)
 }
 
+/** Nothing where the walk is further or over. */
 export async function saveWalk(tx: Tx, { scopeId }: Scope, walkedTo: string): Promise<void> {
-  await tx.query('update segment_set set walked_to = $2 where scope_id = $1', [scopeId, walkedTo])
+  await tx.query('update segment_set set walked_to = $2 where scope_id = $1 and walked_to < $2', [scopeId, walkedTo])
 }
 
 /** Pending versions serve from here on, all at once; those they replace are left to be told of. */
@@ -111,7 +115,7 @@ export interface Unsettled {
 }
 
 /** Those left by replaced versions by key, those brought by new ones by the index membership_untold: never all members. */
-export function unsettledRows(tx: Tx, { scopeId }: Scope): Promise<Unsettled[]> {
+export function unsettledRows(tx: Tx, { scopeId }: Scope, limit: number): Promise<Unsettled[]> {
   return tx.query<Unsettled>(
     `select v.id as version_id, m.customer_id, true as replaced
      from segment_version v
@@ -120,7 +124,7 @@ export function unsettledRows(tx: Tx, { scopeId }: Scope): Promise<Unsettled[]> 
        from membership
        where scope_id = $1
          and version_id = v.id
-       limit ${segmentStepCustomers}
+       limit $2
      ) m
      where v.scope_id = $1
        and v.state = 'retired'
@@ -138,12 +142,12 @@ export function unsettledRows(tx: Tx, { scopeId }: Scope): Promise<Unsettled[]> 
        from membership
        where version_id = v.id
          and not told
-       limit ${segmentStepCustomers}
+       limit $2
      ) m
      where v.scope_id = $1
        and v.state = 'serving'
-     limit ${segmentStepCustomers}`,
-    [scopeId],
+     limit $2`,
+    [scopeId, limit],
   )
 }
 
@@ -196,25 +200,67 @@ export async function segmentsOfVersions(
   return new Map(rows.map((row) => [row.id, { segmentId: row.segment_id, publicId: row.public_id }]))
 }
 
-/** What could not be computed: the definitions that served before go on serving. */
-export async function giveUpPending(tx: Tx, { scopeId }: Scope): Promise<void> {
-  await tx.query(
-    `with failed as (
+/**
+ * Pending versions that cannot be computed, with those that ask for them, are gone; the definitions that served before go on
+ * serving. Gives the versions that are gone.
+ */
+export async function giveUpPending(tx: Tx, { scopeId }: Scope, versionIds: number[]): Promise<number[]> {
+  const rows = await tx.query<{ id: number }>(
+    `with recursive given_up as (
+       select v.id, s.public_id
+       from segment_version v
+       join segment s on s.scope_id = $1 and s.id = v.segment_id
+       where v.scope_id = $1
+         and v.id = any ($2)
+         and v.state = 'pending'
+       union
+       select v.id, s.public_id
+       from given_up
+       join segment_version v on v.scope_id = $1 and v.state = 'pending'
+         and jsonb_path_exists(v.definition, '$.**.segment.id ? (@ == $asked)', jsonb_build_object('asked', given_up.public_id))
+       join segment s on s.scope_id = $1 and s.id = v.segment_id
+     ), failed as (
        delete from segment_version
        where scope_id = $1
-         and state = 'pending'
+         and id in (select id from given_up)
        returning id, segment_id
      ), gone as (
        delete from membership
        where scope_id = $1
          and version_id in (select id from failed)
+     ), told as (
+       update segment s
+       set status = case
+           when exists (
+             select
+             from segment_version
+             where scope_id = $1
+               and segment_id = s.id
+               and state = 'serving'
+               and definition = s.definition
+           ) then 'ready'
+           else 'failed'
+         end,
+         updated_at = clock_timestamp()
+       where scope_id = $1
+         and id in (select segment_id from failed)
      )
-     update segment
-     set status = 'failed',
-       updated_at = clock_timestamp()
-     where scope_id = $1
-       and id in (select segment_id from failed)`,
+     select id from failed`,
+    [scopeId, versionIds],
+  )
+  await tx.query(
+    `update segment_set
+     set revision = gen_random_uuid(),
+       walked_to = case
+         when exists (
+           select
+           from segment_version
+           where scope_id = $1
+             and state = 'pending'
+         ) then walked_to
+       end
+     where scope_id = $1`,
     [scopeId],
   )
-  await tx.query('update segment_set set walked_to = null, revision = gen_random_uuid() where scope_id = $1', [scopeId])
+  return rows.map(({ id }) => id)
 }

@@ -1,27 +1,22 @@
 import { isActive } from './access.ts'
-import type { PlacedLeaf, Version } from './compile.ts'
-import type { Condition } from './definition.ts'
+import type { Asked, PlacedLeaf } from './compile.ts'
 import { type Truth, timeHolds, totalHolds } from './leaf.ts'
 import type { CustomerState } from './state.ts'
 
-/** Whether the customer is a member at `now`. Every instant at which time alone may change that is told to `flips`. */
-export function holds(version: Version, state: CustomerState, now: number, flips: (at: number) => void): boolean {
-  const leaves = version.leaves.values()
-  return conditionHolds(version.condition, () => {
-    // Leaves are placed in the order in which the condition is walked, and every one is asked, for its flips.
-    const { value: placed } = leaves.next()
-    if (!placed) return false
-    const { holds: passes, until } = truthOf(placed, state, now)
-    if (until !== null) flips(until)
-    return passes
-  })
-}
-
-function conditionHolds(condition: Condition, nextLeaf: () => boolean): boolean {
-  if (condition.kind === 'leaf') return nextLeaf()
-  if (condition.kind === 'not') return !conditionHolds(condition.of, nextLeaf)
-  const parts = condition.of.map((part) => conditionHolds(part, nextLeaf))
-  return condition.kind === 'all' ? parts.every(Boolean) : parts.some(Boolean)
+/**
+ * Whether the customer is a member at `now`; `flip` becomes the earliest instant at which time alone may change an answer.
+ * So every part is asked, also when the others decide.
+ */
+export function holds(asked: Asked, state: CustomerState, now: number, flip: { at: number }): boolean {
+  if (asked.kind === 'leaf') {
+    const truth = truthOf(asked.placed, state, now)
+    if (truth.until !== null && truth.until < flip.at) flip.at = truth.until
+    return truth.holds
+  }
+  if (asked.kind === 'not') return !holds(asked.of, state, now, flip)
+  let holding = 0
+  for (const part of asked.of) if (holds(part, state, now, flip)) holding++
+  return asked.kind === 'all' ? holding === asked.of.length : holding > 0
 }
 
 export function truthOf({ id, leaf, version }: PlacedLeaf, state: CustomerState, now: number): Truth {
