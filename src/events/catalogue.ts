@@ -11,17 +11,21 @@ export type SystemEventGroup =
 /** Whether the event may start something: never, always, or only when our own server recorded it. */
 export type Triggerable = 'never' | 'always' | 'from_server'
 
+/** Whom an event gives something to do besides being stored; null: nobody. */
+export type SystemEventConsumer = 'customers' | 'journeys' | 'experiments' | null
+
 export interface SystemEvent {
   name: string
   group: SystemEventGroup
   triggerable: Triggerable
+  consumer: SystemEventConsumer
 }
 
 /** Every name with a leading `$` that clients may send. Other `$` names are stored as not recognised. */
 export const systemEvents: readonly SystemEvent[] = [
-  ...group('identity', 'never', ['identify']),
-  ...group('journey', 'never', ['journey_leg_started', 'journey_leg_completed']),
-  ...group('experiment', 'always', ['experiment_exposure', 'experience_shown']),
+  ...group('identity', 'never', ['identify'], 'customers'),
+  ...group('journey', 'never', ['journey_leg_started', 'journey_leg_completed'], 'journeys'),
+  ...group('experiment', 'always', ['experiment_exposure', 'experience_shown'], 'experiments'),
   // From a device these are telemetry: they never grant, spend, convert or count as revenue, and so start nothing either.
   ...group('commerce', 'from_server', [
     ...['purchase_completed', 'purchase_failed', 'purchase_cancelled', 'purchase_pending', 'purchase_synced'],
@@ -69,6 +73,11 @@ export function isRecognised(name: string, { fact }: { fact: boolean }): boolean
   return !name.startsWith('$') || byName.has(name) || (fact && facts.has(name))
 }
 
-function group(name: SystemEventGroup, triggerable: Triggerable, names: readonly string[]): SystemEvent[] {
-  return names.map((each) => ({ name: `$${each}`, group: name, triggerable }))
+function group(
+  name: SystemEventGroup,
+  triggerable: Triggerable,
+  names: readonly string[],
+  consumer: SystemEventConsumer = null,
+): SystemEvent[] {
+  return names.map((each) => ({ name: `$${each}`, group: name, triggerable, consumer }))
 }
