@@ -31,10 +31,20 @@ const names = `
       and customer_id = c.id
   ) a on true`
 
-/**
- * The customer with this id, or the one that it was merged into. Planned once, as planning over sixteen partitions costs more
- * than looking; see below for `limit 1`.
- */
+/** The record with this id, also a merged one. Planned for one partition, as the parameters are known by then. */
+export async function selectRecord(sql: Sql, scope: Scope, id: string): Promise<Customer | undefined> {
+  const rows = await sql.query<CustomerRow>(
+    `select ${columns}, a.names
+     from customer c
+     ${names}
+     where c.scope_id = $1
+       and c.id = $2`,
+    [scope.scopeId, id],
+  )
+  return rows.map(customerOf)[0]
+}
+
+/** What this record was merged into in the end. Planning it over sixteen partitions takes most of its time. */
 export async function selectSurvivor(sql: Sql, scope: Scope, id: string): Promise<Customer | undefined> {
   const rows = await sql.query<CustomerRow>(
     `with recursive chain as (
@@ -57,7 +67,7 @@ export async function selectSurvivor(sql: Sql, scope: Scope, id: string): Promis
      select ${columns}, a.names
      from chain
      cross join lateral (
-       select *
+       select id, identified, properties, created_at, updated_at, version, merged_into
        from customer
        where scope_id = $1
          and id = chain.id
@@ -66,7 +76,6 @@ export async function selectSurvivor(sql: Sql, scope: Scope, id: string): Promis
      ${names}
      where chain.merged_into is null`,
     [scope.scopeId, id, mergeChainMax],
-    'customer-survivor',
   )
   return rows.map(customerOf)[0]
 }

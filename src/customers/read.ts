@@ -2,12 +2,13 @@ import type { Sql } from '../db/pool.ts'
 import { refuse } from '../kernel/errors.ts'
 import type { Scope } from '../tenancy/index.ts'
 import { selectMerges, selectRecordIds, selectSurvivorIds } from './journal-store.ts'
-import { selectByDistinctId, selectNewest, selectSurvivor } from './read-store.ts'
+import { selectByDistinctId, selectNewest, selectRecord, selectSurvivor } from './read-store.ts'
 import type { Customer, CustomerCursor, Merge } from './types.ts'
 
 /** The customer with this id; of a merged one the survivor. 404 when there is none in this scope. */
 export async function getCustomer(sql: Sql, scope: Scope, customerId: string): Promise<Customer> {
-  const customer = await selectSurvivor(sql, scope, customerId)
+  const record = await selectRecord(sql, scope, customerId)
+  const customer = record?.mergedInto ? await selectSurvivor(sql, scope, customerId) : record
   if (!customer) throw refuse('not_found')
   return customer
 }
