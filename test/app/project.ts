@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { must } from '../../src/kernel/assert.ts'
 import { randomText } from '../../src/kernel/ids.ts'
 import type { Environment, Platform } from '../../src/tenancy/index.ts'
+import { conformance } from '../conformance/hook.ts'
 import type { TestService } from '../harness/service.ts'
 import type { CallOptions } from '../workspace/api.ts'
 import { type Answer, assertDocumented, type Body } from './answers.ts'
@@ -102,7 +103,7 @@ export function clientOf(base: string, key: string): Pick<App, 'key' | 'post' | 
   }
 }
 
-/** One request to the App API. A header of empty text is left out. */
+/** One request to the App API, its answer held against its document and the contract of the clients. A header of empty text is left out. */
 export async function send(
   base: string,
   method: string,
@@ -110,8 +111,12 @@ export async function send(
   body: string | Buffer | undefined,
   headers: Headers = {},
 ): Promise<Answer> {
+  const { pathname } = new URL(path, base)
+  const ifNoneMatch = headers['if-none-match']
+  const assertConforming = conformance({ base, method, path: pathname, body, ifNoneMatch })
   const answer = await fetchBytes(base, method, path, body, headers)
-  assertDocumented(method, new URL(path, base).pathname, answer)
+  assertDocumented(method, pathname, answer)
+  await assertConforming(answer)
   return answer
 }
 
