@@ -15,11 +15,12 @@ export interface WorkerInput {
   url: string
   tombstoneKey: Uint8Array
   logLevel: string
+  eventRetentionDays: number
 }
 
 /** The lane worker, in its own thread: one projection and the consumers in the order they see each slice. */
 export async function runLaneWorker(): Promise<void> {
-  const { url, tombstoneKey, logLevel } = workerData as WorkerInput // given by worker.ts
+  const { url, tombstoneKey, logLevel, eventRetentionDays: keptDays } = workerData as WorkerInput // given by worker.ts
   const parent = must(parentPort, 'the worker runs in a thread')
   yieldToIntake()
   const stop = new AbortController()
@@ -31,7 +32,7 @@ export async function runLaneWorker(): Promise<void> {
   const telling = setInterval(() => parent.postMessage(stats.read()), statsMs)
 
   const running = runLanes({ url, projection, consumers, clock, log, signal: stop.signal, observe: stats.observe })
-  const steps = runSegments({ url, consumers: told, clock, log, signal: stop.signal })
+  const steps = runSegments({ url, consumers: told, clock, log, keptDays, signal: stop.signal })
   await once(parent, 'message')
   clearInterval(telling)
   stop.abort()

@@ -86,7 +86,7 @@ async function createCatalogue(tx: Tx, scope: Scope): Promise<void> {
     published: true,
   })
   const where = { property: { key: 'plan', op: 'eq', value: 'pro' } }
-  await createSegment(tx, scope, { name: 'On the pro plan', definition: { version: 1, where } })
+  await createSegment(tx, scope, { name: 'On the pro plan', definition: { version: 1, where }, keptDays: Infinity })
   const common = { entity_scoped: false, rollover: null }
   const monthly = { ...common, unlimited: false, interval: 'month' } as const
   const plans = { basePlanId: null, purchaseOptionId: null, offerId: null, consumable: false }

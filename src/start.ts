@@ -84,7 +84,7 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
   started.use(startMail({ pool, sealingKey: sealingKeyOf(secrets), smtpUrl, publicUrl, log }))
   const ready = readinessOf(pool, config.role)
 
-  const lanes = config.role.worker ? started.use(startWorker({ url, secrets }, log)).stats : undefined
+  const lanes = config.role.worker ? started.use(startWorker({ url, secrets, config }, log)).stats : undefined
   if (config.role.worker) started.use(startSettling({ url, secrets }, log))
   if (config.role.worker) started.use(startExports({ url, clock, log, show: eventObject }))
   const server = config.role.api
@@ -164,6 +164,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       catalogues,
       clock,
       requestsPerMinute: config.workspaceRateLimit,
+      eventRetentionDays: config.eventRetentionDays,
       tombstoneKey,
       sealingKey,
       publicUrl,

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { isMainThread, Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
+import type { Config } from './config.ts'
 import type { LaneStats } from './events/index.ts'
 import { runLaneWorker, type WorkerInput } from './lane-worker.ts'
 import type { InstanceSecrets } from './tenancy/index.ts'
@@ -15,8 +16,12 @@ export interface LaneWorker extends AsyncDisposable {
 }
 
 /** Runs the lane worker in a thread of its own, so that it shares no event loop with the API; a crashed one starts again. */
-export function startWorker({ url, secrets }: { url: string; secrets: InstanceSecrets }, log: Logger): LaneWorker {
-  const input: WorkerInput = { url, tombstoneKey: secrets.tombstoneKey, logLevel: log.level }
+export function startWorker(
+  { url, secrets, config }: { url: string; secrets: InstanceSecrets; config: Config },
+  log: Logger,
+): LaneWorker {
+  const { eventRetentionDays } = config
+  const input: WorkerInput = { url, tombstoneKey: secrets.tombstoneKey, logLevel: log.level, eventRetentionDays }
   let stopping = false
   let stats: LaneStats | undefined
   let thread = launch()

@@ -7,9 +7,9 @@ import { print } from './print.ts'
  * code 1 when anything was wrong.
  */
 export async function auditCommand(): Promise<void> {
-  await withDatabase('segments audit', async ({ pool, signal }) => {
+  await withDatabase('segments audit', async ({ config, pool, signal }) => {
     const onWrong = (scopeId: number, customerId: string) => print(`repaired: lane=${scopeId} customer=${customerId}`)
-    const { checked, repaired } = await auditAllSegments(pool, { onWrong, signal })
+    const { checked, repaired } = await auditAllSegments(pool, { keptDays: config.eventRetentionDays, onWrong, signal })
     print(`segments: ${repaired === 0 ? 'OK' : 'DIFFERENT'} checked=${checked} repaired=${repaired}`)
     if (repaired > 0) process.exitCode = 1
   })

@@ -48,14 +48,32 @@ standard output. The master key and your settings are not in it: keep the key, a
   },
   {
     name: 'restore',
-    takes: '<file>',
+    takes: '<file> [--tombstones FILE]',
     summary: 'load a backup into an empty database, whole or not at all',
     details: `
 The database of DATABASE_URL, or a new one in DATA_DIR; never one that holds anything. Stop the service first, and put the master
 key of the backup's time to DATA_DIR/master.key or into MASTER_KEY. A backup of an older version is brought up to date, one of
-a newer version is refused. "-" reads standard input.`,
+a newer version is refused. "-" reads standard input. With --tombstones whoever is in that list is deleted again before anybody is served.`,
     words: { min: 1, max: 1 },
+    options: { tombstones: { type: 'string' } },
     run: async (input) => (await import('./restore.ts')).restore(input),
+  },
+  {
+    name: 'tombstones export',
+    takes: '<file>',
+    summary: 'write the list of deleted distinct ids, as keyed hashes, to keep beside backups',
+    details: `
+A backup from before a deletion brings the person back; this list takes them out again. Write it more often than backups: it is small
+and names nobody. "-" is standard output.`,
+    words: { min: 1, max: 1 },
+    run: async (input) => (await import('./tombstones.ts')).exportTombstones(input),
+  },
+  {
+    name: 'tombstones apply',
+    takes: '<file>',
+    summary: 'delete again whoever is in such a list: after restoring a database by other means, before serving',
+    words: { min: 1, max: 1 },
+    run: async (input) => (await import('./tombstones.ts')).applyTombstones(input),
   },
   {
     name: 'export',
@@ -103,6 +121,17 @@ disk. Older backups need the old key.`,
     name: 'segments audit',
     summary: 'count 500 random customers of each lane again and put memberships right; 0 only when all were',
     run: async () => (await import('./audit-segments.ts')).auditCommand(),
+  },
+  {
+    name: 'events rebuild',
+    takes: '[--project ID] [--environment test|live] [--check]',
+    summary: 'make the customers of a project again from its stored events and compare; mend what differs',
+    details: `
+Repeats the stored events and commands in tables beside the live ones, and compares customers, distinct ids and merges, while the
+service runs. What differs becomes what the history says; --check only tells. 0 when all are equal in the end. What the history cannot tell
+stays as it is: docs/watch-the-lanes.md.`,
+    options: { project: { type: 'string' }, environment: { type: 'string' }, check: { type: 'boolean' } },
+    run: async (input) => (await import('./rebuild.ts')).rebuild(input),
   },
   {
     name: 'version',

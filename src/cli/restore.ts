@@ -15,8 +15,9 @@ import { beginGeneration } from '../events/index.ts'
 import { StartError } from '../kernel/start-error.ts'
 import { readMasterKey } from '../master-key.ts'
 import { hasWorkspaces, opensInstance } from '../tenancy/index.ts'
-import type { Input } from './command.ts'
+import { type Input, textOf } from './command.ts'
 import { print, remark } from './print.ts'
+import { bury, checkTombstones, deleteAgain } from './tombstones.ts'
 
 interface Backup {
   manifest: Manifest
@@ -24,8 +25,11 @@ interface Backup {
 }
 
 /** `restore <file>`: loads a backup into an empty database, whole or not at all. */
-export async function restore({ words: [file = ''] }: Input): Promise<void> {
+export async function restore(input: Input): Promise<void> {
+  const [file = ''] = input.words
+  const tombstones = textOf(input, 'tombstones')
   const config = readConfig()
+  if (tombstones !== undefined) await checkTombstones(tombstones)
   await withBackup(file, async (backup) => {
     const objection = objectionTo(backup.manifest, await knownMigrations())
     if (objection !== undefined) throw new StartError(objection)
@@ -33,17 +37,24 @@ export async function restore({ words: [file = ''] }: Input): Promise<void> {
     await using stack = new AsyncDisposableStack()
     const log = { info() {}, warn: remark, error: remark }
     const url = config.databaseUrl ?? stack.use(await startEmbedded({ dataDir: config.dataDir, log })).url
-    const pool = stack.use(new Pool(url, { name: 'restore', max: 1 }))
+    const pool = stack.use(new Pool(url, { name: 'restore', max: 1, settings: { statement_timeout: '0' } }))
     await checkServer(pool)
     await migrate(pool, { through: Math.max(...backup.manifest.migrations.map(({ number }) => number)) })
     if (await hasWorkspaces(pool)) {
       throw new StartError('the database is not empty: restore into a new DATA_DIR, or a new database for DATABASE_URL')
     }
     // In the transaction that brings the rows: nobody ever sees the old log in its old order.
-    const { rows, tables } = await loadBackup(url, backup, async (tx) => void (await beginGeneration(tx)))
+    const { rows, tables } = await loadBackup(url, backup, async (tx) => {
+      await beginGeneration(tx)
+      if (tombstones !== undefined) await bury(tx, tombstones)
+    })
     const applied = await migrate(pool)
+    const deleted = await deleteAgain(pool, config)
     print(`restored ${rows} rows of ${tables} tables, as they were at ${backup.manifest.taken_at}`)
     if (applied.length > 0) print(`then applied ${applied.join(', ')}`)
+    if (deleted > 0) print(`then deleted ${deleted} customers again`)
+    if (tombstones === undefined)
+      print('Whoever was deleted since is there again: turnpike tombstones apply <file>, if you have a list')
     print('Next: turnpike ledger verify, then start. Processes that ran on the lost database must be started anew.')
   })
 }

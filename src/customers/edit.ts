@@ -30,11 +30,28 @@ export async function patchProperties(
 }
 
 /** The caller holds the lane: nobody else changes a customer before the transaction ends. */
-export async function editProperties(
+export async function editProperties(tx: Tx, scope: Scope, edit: Edit): Promise<Warning[]> {
+  const { changed, warnings } = await writeEdit(tx, scope, edit)
+  if (changed) {
+    await mark(tx, scope, [edit.customerId], 'event')
+    await ring(tx, scope)
+  }
+  return warnings
+}
+
+export interface Edit {
+  customerId: string
+  edit: PropertyEdit
+  /** Unix milliseconds. */
+  now: number
+}
+
+/** The customer's row alone: nobody is told. */
+export async function writeEdit(
   tx: Tx,
   scope: Scope,
-  { customerId, edit, now }: { customerId: string; edit: PropertyEdit; now: number },
-): Promise<Warning[]> {
+  { customerId, edit, now }: Edit,
+): Promise<{ changed: boolean; warnings: Warning[] }> {
   const record = await selectRecord(tx.client, scope, customerId)
   if (!record) throw refuse('not_found')
   const draft = draftOf(record)
@@ -45,10 +62,6 @@ export async function editProperties(
     touch(draft, 0)
   }
   const row = writeOf(draft)
-  if (row) {
-    await updateCustomers(tx, scope, [row])
-    await mark(tx, scope, [customerId], 'event')
-    await ring(tx, scope)
-  }
-  return warnings
+  if (row) await updateCustomers(tx, scope, [row])
+  return { changed: row !== null, warnings }
 }

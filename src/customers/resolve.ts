@@ -9,6 +9,7 @@ import { foreseeBirths } from './load.ts'
 import { selectNames } from './load-store.ts'
 import { getCustomer } from './read.ts'
 import { mark } from './segments/state-store.ts'
+import type { AliasWrite, CustomerWrite } from './slice.ts'
 import type { Customer } from './types.ts'
 import { deleteCustomer, insertAliases, insertCustomers } from './write-store.ts'
 
@@ -66,10 +67,8 @@ async function create(
 ): Promise<string | null> {
   const birth = (await foreseeBirths(tx.client, scope, [distinctId])).get(distinctId)
   assert(birth, 'the birth was foreseen')
-  const row = writeOf({ ...newborn(birth, createdAt, 0), aliasCount: 1 })
-  assert(row, 'a newborn is written')
+  const { row, alias } = rowsOfBirth(birth, distinctId, createdAt)
   const { customerId } = birth
-  const alias = { distinctId, customerId, identified: false, firstSeenAt: createdAt, before: null, event: 0 }
   if (!(await inserted(insertCustomers(tx, scope, [row])))) return null
   if (await inserted(insertAliases(tx, scope, [alias], [pos]))) {
     await mark(tx, scope, [customerId], 'event')
@@ -77,6 +76,19 @@ async function create(
   }
   await deleteCustomer(tx, scope, customerId)
   return null
+}
+
+/** A customer that only has a name. */
+export function rowsOfBirth(
+  birth: { customerId: string; generation: number },
+  distinctId: string,
+  createdAt: number,
+): { row: CustomerWrite; alias: AliasWrite } {
+  const row = writeOf({ ...newborn(birth, createdAt, 0), aliasCount: 1 })
+  assert(row, 'a newborn is written')
+  const { customerId } = birth
+  const alias = { distinctId, customerId, identified: false, firstSeenAt: createdAt, before: null, event: 0 }
+  return { row, alias }
 }
 
 async function inserted(insert: Promise<void>): Promise<boolean> {

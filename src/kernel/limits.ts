@@ -122,8 +122,8 @@ export const segmentLeavesMax = 50
 export const segmentDepthMax = 8
 export const segmentsMax = 200
 export const segmentIssuesMax = 20
-/** Counting further back asks for events that are no longer kept. */
-export const segmentWindowDaysMax = 400
+/** As EVENT_RETENTION_DAYS, which bounds what an instance takes: counting further back asks for events that are no longer kept. */
+export const segmentWindowDaysMax = 36_500
 export const segmentCountMax = 1_000_000
 /** Values beyond it do not count into a sum: their sixth decimal is lost anyway. */
 export const segmentSumMax = 1e15
@@ -350,3 +350,15 @@ export const webhookMsMax = 15_000
 export const webhookTriesMax = 8
 /** How long after its basis an event may still convert. */
 export const goalWindowDaysMax = 90
+
+/** A rebuild of customers holds the lane for one page of them at a time: tens of milliseconds. */
+export const rebuildPageCustomers = 200
+/** Positions that a rebuild may still have to repeat while it holds the lane. */
+export const rebuildTailMax = 300
+/** Times that a rebuild compares again after it mended something, since events go on meanwhile. */
+export const rebuildPasses = 4
+/** Records that are mended at one position because distinct ids join them. Damage that joins more needs a person. */
+export const rebuildFamilyMax = 1000
+/** Of each customer in the report of a rebuild, and the characters of a value there. */
+export const findingsPerCustomer = 40
+export const findingCharsMax = 200

@@ -135,7 +135,7 @@ describe('definitions', () => {
       version: 1,
       where: { any: [{ performed: { event: 'even' } }, { performed: { event: 'both' } }] },
     }
-    await pool.transaction((tx) => updateSegment(tx, [scope], segment, { definition }))
+    await pool.transaction((tx) => updateSegment(tx, [scope], segment, { definition, keptDays: 400 }))
     await lane.send(scope, [
       { distinctId: 'u1', event: 'both' },
       { distinctId: 'new', event: 'even' },
@@ -150,7 +150,7 @@ describe('definitions', () => {
     assert.equal(edges.filter((edge) => edge === 'left definition').length, 149)
     assert.equal(edges.filter((edge) => edge === 'entered definition').length, 151)
     assert.equal(edges.length, 300)
-    assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 1000 }))?.wrong, [])
+    assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 1000, keptDays: 400 }))?.wrong, [])
   })
 })
 
@@ -164,7 +164,7 @@ describe('what comes from elsewhere', () => {
     await lane.send(scope, [{ distinctId: 'ida', event: '$identify', more: { $anon_distinct_id: 'anon' } }])
     assert.deepEqual(await memberships(scope, 'ida'), [segment])
     assert.deepEqual(told(scope), ['entered merge'])
-    assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 100 }))?.wrong, [])
+    assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 100, keptDays: 400 }))?.wrong, [])
   })
 
   test('an edit through the Workspace API moves its customer', async () => {
@@ -185,7 +185,7 @@ describe('what comes from elsewhere', () => {
     await lane.send(scope, [{ distinctId: 'u' }, { distinctId: 'v' }])
     const { id } = await lane.customer(scope, 'u')
     await pool.query('delete from segment_customer where scope_id = $1 and customer_id = $2', [scope.scopeId, id])
-    const audit = () => auditSegments(pool, scope, { now: clock.at, customers: 100 })
+    const audit = () => auditSegments(pool, scope, { now: clock.at, customers: 100, keptDays: 400 })
     assert.deepEqual(await audit(), { checked: 2, wrong: [id] })
     assert.deepEqual(await audit(), { checked: 2, wrong: [] })
     assert.deepEqual(await memberships(scope, 'u'), [segment])

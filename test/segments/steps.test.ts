@@ -48,7 +48,7 @@ test('a step that is killed has not happened, and the next one goes on where it 
     if (kind === null) break
   }
   assert.equal(told(), 600)
-  assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 1000 }))?.wrong, [])
+  assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 1000, keptDays: 400 }))?.wrong, [])
 })
 
 test('a merge taken back gives each customer what it did itself', async () => {
@@ -72,7 +72,7 @@ test('a merge taken back gives each customer what it did itself', async () => {
   ])
   await lane.send(scope, [{ distinctId: 'b' }, { distinctId: 'b' }])
   assert.deepEqual(edges().at(-1), ['entered', b.id])
-  assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 10 }))?.wrong, [])
+  assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 10, keptDays: 400 }))?.wrong, [])
 })
 
 test('definitions that are changed while they are being computed end up right, as do customers born meanwhile', async () => {
@@ -91,7 +91,7 @@ test('definitions that are changed while they are being computed end up right, a
   )
   await step()
   const definition = { version: 1, where: { performed: { event: 'y' } } }
-  await pool.transaction((tx) => updateSegment(tx, [scope], inner, { definition }))
+  await pool.transaction((tx) => updateSegment(tx, [scope], inner, { definition, keptDays: 400 }))
   await step()
   await lane.send(scope, [
     { distinctId: 'u1', event: 'y' },
@@ -114,7 +114,7 @@ test('definitions that are changed while they are being computed end up right, a
       [outer, 720 - members, 720 - members],
     ],
   )
-  assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 1000 }))?.wrong, [])
+  assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 1000, keptDays: 400 }))?.wrong, [])
 })
 
 test('of a deleted customer nothing is kept', async () => {
@@ -157,7 +157,7 @@ test('a definition that cannot be computed fails, the one before goes on serving
   const asking = await lane.define(scope, { segment: { id, is: true } })
   await lane.settle(scope)
   const definition = { version: 1, where: { performed: { event: 'f' } } }
-  await pool.transaction((tx) => updateSegment(tx, [scope], id, { definition }))
+  await pool.transaction((tx) => updateSegment(tx, [scope], id, { definition, keptDays: 400 }))
   const other = await lane.define(scope, { performed: { event: 'e' } })
   await pool.query(
     `update segment_version
@@ -181,7 +181,7 @@ test('a definition that cannot be computed fails, the one before goes on serving
     ['ready', 1],
     ['ready', 1],
   ])
-  await pool.transaction((tx) => updateSegment(tx, [scope], id, { definition }))
+  await pool.transaction((tx) => updateSegment(tx, [scope], id, { definition, keptDays: 400 }))
   await lane.settle(scope)
   assert.deepEqual(await shown(), [
     ['ready', 0],
@@ -236,7 +236,7 @@ test('a customer that cannot be read is set aside: events, timers and definition
   assert.deepEqual(await asideIn(scope), [])
   assert.deepEqual(await shown(known), ['ready', 0])
   assert.deepEqual(await shown(added), ['ready', 20])
-  assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 100 }))?.wrong, [])
+  assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 100, keptDays: 400 }))?.wrong, [])
 })
 
 test('a customer on whom a consumer fails is set aside, and told of when the consumer is well', async () => {
@@ -306,5 +306,5 @@ test('a customer with more events than one step may count is counted over severa
   await pool.transaction((tx) => mark(tx, scope, [a], 'recount'))
   for (steps = 0; (await step()) !== null; steps++) assert.ok(steps < 50)
   assert.ok(steps > 5, `${steps}`)
-  assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 10 }))?.wrong, [])
+  assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 10, keptDays: 400 }))?.wrong, [])
 })

@@ -60,7 +60,7 @@ export async function segmentLane() {
     },
     async define(scope: Scope, where: object, name = 'S'): Promise<string> {
       const { segment } = await pool.transaction((tx) =>
-        createSegment(tx, scope, { name, definition: { version: 1, where } }),
+        createSegment(tx, scope, { name, definition: { version: 1, where }, keptDays: 400 }),
       )
       return segment.publicId
     },

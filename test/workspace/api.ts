@@ -136,6 +136,7 @@ export async function startApi(): Promise<Api> {
     workspaceApi(scope, {
       pool,
       find: createFindCustomer({ pool: ledgerPool, clock }),
+      eventRetentionDays: 400,
       directory,
       marks: new Marks(pool, clock, log),
       names: wireNames('service'),

@@ -138,7 +138,18 @@ describe('400', () => {
       'definition.where.property.value',
       /left out/,
     ],
-    ['401 days', performed({ within: { value: 401, unit: 'day' } }), 'definition.where.performed.within', /400 days/],
+    [
+      '401 days',
+      performed({ within: { value: 401, unit: 'day' } }),
+      'definition.where.performed.within',
+      /400 days.*EVENT_RETENTION_DAYS/,
+    ],
+    [
+      '500 days ago',
+      { last_performed: { event: 'e', ago: { op: 'lte', value: 500, unit: 'day' } } },
+      'definition.where.last_performed.ago',
+      /400 days/,
+    ],
     [
       'half a minute',
       performed({ within: { value: 0.5, unit: 'minute' } }),

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Pool, Tx } from '../../db/pool.ts'
 import { applyCommand } from '../../events/index.ts'
-import { segmentWindowDaysMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { auditedCustomers, saveAudit } from './audit-store.ts'
 import type { CompiledSet } from './compile.ts'
@@ -22,19 +21,22 @@ export interface AuditResult {
 
 /**
  * Counts up to `customers` random customers of a lane again and compares with what was kept; what is wrong is put right in
- * the same transaction. Null where no segment is.
+ * the same transaction. `keptDays`: how long events are kept. Null where no segment is.
  */
 export function auditSegments(
   pool: Pool,
   scope: Scope,
-  { now, customers }: { now: number; customers: number },
+  { now, customers, keptDays }: { now: number; customers: number; keptDays: number },
 ): Promise<AuditResult | null> {
   return pool.transaction(async (tx) => {
     await lockLane(tx, scope)
     const header = await selectHeader(tx, scope, { dueBy: null, limit: 0 })
     if (!header) return null
     const set = await setOf(tx, scope, header.revision)
-    const customerIds = await auditedCustomers(tx, scope, { customers, since: reachesBack(set) ? now - keptMs : null })
+    const customerIds = await auditedCustomers(tx, scope, {
+      customers,
+      since: reachesBack(set) ? now - keptDays * 86_400_000 : null,
+    })
     const { checked, wrong } = await findWrong(tx, scope, set, customerIds, now)
     if (wrong.length > 0) {
       const position = () => applyCommand(tx, scope, 'repair_segments', { customers: wrong.length })
@@ -44,8 +46,6 @@ export function auditSegments(
     return { checked, wrong }
   })
 }
-
-const keptMs = segmentWindowDaysMax * 86_400_000
 
 /** Whether a definition counts without a window: then customers older than the kept events cannot be counted again. */
 function reachesBack(set: CompiledSet): boolean {

@@ -20,7 +20,7 @@ import {
   selectSegmentPage,
   selectSegments,
 } from './manage-store.ts'
-import { parseDefinition } from './parse-definition.ts'
+import { parseDefinition, parseNewDefinition } from './parse-definition.ts'
 import { ring } from './state-store.ts'
 
 /** A segment and the ids of those whose definitions ask for it. */
@@ -30,16 +30,16 @@ export interface UsedSegment {
 }
 
 /**
- * Saves a definition, at a position of the lane; it is `backfilling` until every customer was looked at. 400 with issues
+ * Saves a definition, at a position of the lane; `keptDays`: how long events are kept. It is `backfilling` until every customer was looked at. 400 with issues
  * for one that cannot be kept, 409 beyond 200 segments.
  */
 export async function createSegment(
   tx: Tx,
   scope: Scope,
-  { name, definition }: { name: string; definition: unknown },
+  { name, definition, keptDays }: { name: string; definition: unknown; keptDays: number },
 ): Promise<UsedSegment> {
   const publicId = newId('seg')
-  const condition = parseDefinition(definition)
+  const condition = parseNewDefinition(definition, keptDays)
   await applyCommand(tx, scope, 'create_segment', { segment_id: publicId })
   const others = await selectSegments(tx, scope)
   if (others.length >= segmentsMax) {
@@ -60,7 +60,7 @@ export async function updateSegment(
   tx: Tx,
   scopes: Scope[],
   publicId: string,
-  { name, definition }: { name?: string | undefined; definition?: unknown },
+  { name, definition, keptDays }: { name?: string | undefined; definition?: unknown; keptDays: number },
 ): Promise<{ before: UsedSegment; after: UsedSegment; scope: Scope }> {
   const before = await getSegment(tx, scopes, publicId)
   const { segment } = before
@@ -70,13 +70,18 @@ export async function updateSegment(
   )
   if (name !== undefined) await renameSegment(tx, segment, name)
   const unchanged = segment.status !== 'failed' && canonicalJson(definition) === canonicalJson(segment.definition)
-  if (definition !== undefined && !unchanged) await redefine(tx, scope, segment, definition)
+  if (definition !== undefined && !unchanged) await redefine(tx, scope, segment, { definition, keptDays })
   return { before, after: await getSegment(tx, scopes, publicId), scope }
 }
 
-async function redefine(tx: Tx, scope: Scope, segment: Segment, definition: unknown): Promise<void> {
+async function redefine(
+  tx: Tx,
+  scope: Scope,
+  segment: Segment,
+  { definition, keptDays }: { definition: unknown; keptDays: number },
+): Promise<void> {
   const { publicId } = segment
-  const condition = parseDefinition(definition)
+  const condition = parseNewDefinition(definition, keptDays)
   await applyCommand(tx, scope, 'redefine_segment', { segment_id: publicId })
   const all = await selectSegments(tx, scope)
   checkAsked(all, { publicId, condition })

@@ -18,6 +18,25 @@ export function parseDefinition(json: unknown): Condition {
   throw refuse('invalid_request', { param: 'definition', message: 'The definition is not valid.', issues })
 }
 
+/** A definition that is to be saved or tried: nothing in it looks further back than events are kept. */
+export function parseNewDefinition(json: unknown, keptDays: number): Condition {
+  const condition = parseDefinition(json)
+  const issues = longSpansOf(condition, keptDays * 86_400_000).map((path) => ({
+    path,
+    message: `must be at most ${keptDays} days: events are not kept longer (EVENT_RETENTION_DAYS)`,
+  }))
+  if (issues.length === 0) return condition
+  throw refuse('invalid_request', { param: 'definition', message: 'The definition is not valid.', issues })
+}
+
+function longSpansOf(condition: Condition, keptMs: number): string[] {
+  if (condition.kind === 'not') return longSpansOf(condition.of, keptMs)
+  if (condition.kind !== 'leaf') return condition.of.flatMap((part) => longSpansOf(part, keptMs))
+  const { leaf, path } = condition
+  if ('windowMs' in leaf && leaf.windowMs !== null && leaf.windowMs > keptMs) return [`${path}.within`]
+  return 'times' in leaf && leaf.times.ago !== null && leaf.times.ago.ms > keptMs ? [`${path}.ago`] : []
+}
+
 interface Place {
   path: string
   depth: number

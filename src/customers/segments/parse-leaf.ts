@@ -165,7 +165,7 @@ function parseSpan(fields: { value?: unknown; unit?: unknown }, path: string, re
     return null
   }
   if (unit && value * unitMs[unit] > segmentWindowDaysMax * unitMs.day) {
-    report(path, `must be at most ${segmentWindowDaysMax} days: events are not kept longer`)
+    report(path, `must be at most ${segmentWindowDaysMax} days`)
     return null
   }
   return unit && value * unitMs[unit]

@@ -5,7 +5,7 @@ import type { Scope } from '../../tenancy/index.ts'
 import { type CompiledSet, compile } from './compile.ts'
 import { checkAsked } from './manage.ts'
 import { selectSegments } from './manage-store.ts'
-import { parseDefinition } from './parse-definition.ts'
+import { parseNewDefinition } from './parse-definition.ts'
 import { countAgain } from './process.ts'
 import { countCustomers } from './read-store.ts'
 import { definitionsOf } from './set-store.ts'
@@ -28,8 +28,13 @@ export interface Preview {
  * Whom a definition would have, by counting events as a backfill does, for a few seconds at most. Customers are seen in the
  * order of their ids, which are hashes: the first ones are as good as any for an estimate. Writes nothing.
  */
-export async function previewSegment(pool: Pool, scope: Scope, json: unknown, clock: Clock): Promise<Preview> {
-  const condition = parseDefinition(json)
+export async function previewSegment(
+  pool: Pool,
+  scope: Scope,
+  { definition, keptDays }: { definition: unknown; keptDays: number },
+  clock: Clock,
+): Promise<Preview> {
+  const condition = parseNewDefinition(definition, keptDays)
   checkAsked(await selectSegments(pool, scope), { publicId: '', condition })
   const { definitions } = await definitionsOf(pool, scope)
   const serving = definitions.filter(({ pending }) => !pending)

@@ -18,6 +18,8 @@ export interface SegmentsOptions {
   consumers: readonly MembershipConsumer[]
   clock: Clock
   log: SegmentLog
+  /** How many days events are kept. */
+  keptDays: number
   /** Ends it after the step under way. */
   signal: AbortSignal
 }
@@ -28,7 +30,7 @@ const hourMs = 3600_000
 const settings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off', lock_timeout: '2s' }
 
 /** Takes the steps of all lanes until `signal`: timers, backfills, and whom a new definition concerns. Any number may run. */
-export async function runSegments({ url, consumers, clock, log, signal }: SegmentsOptions): Promise<void> {
+export async function runSegments({ url, consumers, clock, log, keptDays, signal }: SegmentsOptions): Promise<void> {
   await using pool = new Pool(url, { name: 'segments', max: 1, settings })
   await using bell = createBell(url)
   let auditAt = 0
@@ -55,7 +57,9 @@ export async function runSegments({ url, consumers, clock, log, signal }: Segmen
     auditAt = clock.now() + hourMs
     while (!(await deleteOldChanges(pool))) if (signal.aborted) return
     for (const scope of await lanesToAudit(pool, 24)) {
-      const result = await auditSegments(pool, scope, { now: clock.now(), customers: segmentAuditCustomers })
+      const result = await auditSegments(pool, scope, {
+        ...{ now: clock.now(), customers: segmentAuditCustomers, keptDays },
+      })
       if (!result || result.wrong.length === 0) continue
       const { scopeId } = scope
       log.error({ scopeId, customerIds: result.wrong }, 'memberships were not what events say, and were put right')

@@ -32,7 +32,7 @@ import { projects } from './projects.ts'
 import { publishableKeys } from './publishable-keys.ts'
 import { limitRate, type RateLimitOptions } from './rate-limit.ts'
 import type { WorkspaceServices } from './route.ts'
-import { segments } from './segments.ts'
+import { type SegmentServices, segments } from './segments.ts'
 import { signingKeys } from './signing-keys.ts'
 import { tokens } from './tokens.ts'
 import { usageStats } from './usage-stats.ts'
@@ -47,6 +47,7 @@ export type WorkspaceApiServices = WorkspaceServices &
   EventServices &
   EventQueryServices &
   InvitationServices &
+  SegmentServices &
   RateLimitOptions & { signIn: SignIn }
 
 /**

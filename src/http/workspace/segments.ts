@@ -98,12 +98,19 @@ const tag = 'Segments'
 /** `<since, ms>_<uuid>`: what members are listed by. */
 const position = /^[0-9]{1,15}_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-export function segments(to: Endpoints, { pool, clock }: { pool: Pool; clock: Clock }): void {
-  changes(to)
-  reads(to, pool, clock)
+export interface SegmentServices {
+  pool: Pool
+  clock: Clock
+  /** How many days events are kept. */
+  eventRetentionDays: number
 }
 
-function changes({ post, patch, delete: remove }: Endpoints): void {
+export function segments(to: Endpoints, { pool, clock, eventRetentionDays: keptDays }: SegmentServices): void {
+  changes(to, keptDays)
+  reads(to, { pool, clock, keptDays })
+}
+
+function changes({ post, patch, delete: remove }: Endpoints, keptDays: number): void {
   post(
     {
       path: '/segments',
@@ -118,7 +125,7 @@ function changes({ post, patch, delete: remove }: Endpoints): void {
     },
     async (change, { body }) => {
       const scope = change.scope(body.project_id)
-      const created = await createSegment(change.tx, scope, { name: body.name, definition: body.definition })
+      const created = await createSegment(change.tx, scope, { name: body.name, definition: body.definition, keptDays })
       const after = show(created, scope)
       await change.audit('create', 'segment', after.id, { after })
       return { status: 201, body: after }
@@ -139,7 +146,7 @@ function changes({ post, patch, delete: remove }: Endpoints): void {
       errors: [404, 409],
     },
     async (change, { params, body }) => {
-      const { before, after, scope } = await updateSegment(change.tx, change.scopes(), params.id, body)
+      const { before, after, scope } = await updateSegment(change.tx, change.scopes(), params.id, { ...body, keptDays })
       const states = { before: show(before, scope), after: show(after, scope) }
       await change.audit('update', 'segment', states.after.id, states)
       return { status: 200, body: states.after }
@@ -165,7 +172,10 @@ function changes({ post, patch, delete: remove }: Endpoints): void {
   )
 }
 
-function reads({ get, ask }: Endpoints, pool: Pool, clock: Clock): void {
+function reads(
+  { get, ask }: Endpoints,
+  { pool, clock, keptDays }: { pool: Pool; clock: Clock; keptDays: number },
+): void {
   get(
     {
       path: '/segments',
@@ -220,7 +230,7 @@ function reads({ get, ask }: Endpoints, pool: Pool, clock: Clock): void {
       const { count, exact, seen, total, samples } = await previewSegment(
         pool,
         look.scope(body.project_id),
-        body.definition,
+        { definition: body.definition, keptDays },
         clock,
       )
       const counts = { count, exact, customers_seen: seen, customers_total: total }
