@@ -23,6 +23,7 @@ import { ensurePartitions, normalise } from '../../src/events/index.ts'
 import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { randomText } from '../../src/kernel/ids.ts'
 import { Directory, type Scope } from '../../src/tenancy/index.ts'
+import { keepUnanalysed, nodesOf, plansOn } from '../harness/plans.ts'
 import { openLedger } from './world.ts'
 
 const ledger = await openLedger()
@@ -51,10 +52,7 @@ function statementsOf(path: string): string[] {
 
 /** Tables as they are after a bulk load and before anybody analysed them. */
 async function fill({ scopeId }: Scope, featureId: number): Promise<void> {
-  const tables = await pool.query<{ name: string }>(
-    `select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`,
-  )
-  for (const { name } of tables) await pool.query(`alter table ${name} set (autovacuum_enabled = false)`)
+  await keepUnanalysed(pool)
   const each = (select: string) => `select ${select} from generate_series(1, ${rows}) n`
   const ofAccount = (select: string) => `select ${select} from account where scope_id = ${scopeId}`
   const customer = `md5('c' || n)::uuid`
@@ -91,35 +89,6 @@ async function fill({ scopeId }: Scope, featureId: number): Promise<void> {
     ],
   ]
   for (const [into, select] of load) await pool.query(`insert into ${into} ${select}`)
-}
-
-interface Plan {
-  'Node Type': string
-  'Relation Name'?: string
-  'Index Cond'?: string
-  Plans?: Plan[]
-}
-
-function* nodesOf(plan: Plan): Generator<Plan> {
-  yield plan
-  for (const inner of plan.Plans ?? []) yield* nodesOf(inner)
-}
-
-/** Every prepared statement of the connection with its plan, which is the generic one. */
-async function plansOn(on: Pool): Promise<Map<string, Plan>> {
-  const prepared = await on.query<{ name: string; parameters: number }>(
-    'select name, cardinality(parameter_types) as parameters from pg_prepared_statements',
-  )
-  const plans = new Map<string, Plan>()
-  for (const { name, parameters } of prepared) {
-    const nulls = Array.from({ length: parameters }, () => 'null')
-    const values = parameters === 0 ? '' : `(${nulls.join(', ')})`
-    const [row] = await on.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(`explain (format json) execute ${name}${values}`)
-    const plan = row?.['QUERY PLAN'][0]?.Plan
-    assert.ok(plan)
-    plans.set(name, plan)
-  }
-  return plans
 }
 
 test('every hot statement is a chain of index look-ups on large tables that nobody has analysed', async () => {

@@ -93,6 +93,7 @@ export async function selectRollup(sql: Sql, { scopeId }: Scope, asked: Asked): 
       ...[scopeId, event, new Date(start).toISOString(), new Date(end).toISOString()],
       ...[edges.map((edge) => new Date(edge).toISOString()), appId, value === 'count'],
     ],
+    `event_rollup_${value}`,
   )
   return value !== 'count' && rows.some(({ unsummed }) => unsummed) ? null : rows
 }
