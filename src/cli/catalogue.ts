@@ -25,14 +25,14 @@ export async function exportCatalogue(input: Input): Promise<void> {
 export async function importCatalogue(input: Input): Promise<void> {
   const [file = ''] = input.words
   const wanted = readCatalogue(await contentOf(file))
-  await withDatabase('import', async ({ pool }) => {
+  await withDatabase('import', async ({ config, pool }) => {
     const scope = await scopeOf(pool, input)
     const isDry = input.options['dry-run'] === true
     const plan = await pool
       .transaction(async (tx) => {
         const decided = planImport(await currentCatalogue(tx, scope), wanted)
         if (decided.obstacles.length > 0) throw new StartError(decided.obstacles.join('; '))
-        await applySteps(tx, scope, decided.steps)
+        await applySteps(tx, scope, decided.steps, config)
         // The whole of it was tried: what it says it would do, it can do.
         if (isDry) throw new DryRun(decided)
         return decided
@@ -66,11 +66,12 @@ function report({ steps, unnamed }: Plan, { isDry, scope }: { isDry: boolean; sc
 }
 
 function lineOf(step: Step): string {
-  const noun = step.object === 'feature' ? 'Feature' : 'Product'
+  const noun = { feature: 'Feature', product: 'Product', segment: 'Segment' }[step.object]
   if (!('entry' in step)) return `${step.does} ${noun} ${step.key}`
-  if (step.does === 'create') return `create ${noun} ${step.entry.key}`
+  const key = step.object === 'segment' ? step.entry.name : step.entry.key
+  if (step.does === 'create') return `create ${noun} ${key}`
   const changes = step.changes.map(({ field, from, to }) => `${field} ${JSON.stringify(from)} → ${JSON.stringify(to)}`)
-  return `update ${noun} ${step.entry.key}: ${changes.join('; ')}`
+  return `update ${noun} ${key}: ${changes.join('; ')}`
 }
 
 async function contentOf(file: string): Promise<string> {

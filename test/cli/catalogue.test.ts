@@ -67,6 +67,37 @@ test('what is exported from test makes live the same, once', async () => {
   assert.equal(audit.length, 7)
 })
 
+test('Segments come along, and ask for Features by key and for one another by name', async () => {
+  const create = async (name: string, where: object) =>
+    (await service.workspace('POST', '/segments', { body: { name, definition: { version: 1, where } } })).body.id
+  const asked = await create('Z asked', { feature: { id: 'exports', is: 'active' } })
+  const all = [{ not: { segment: { id: asked, is: true } } }, { performed: { event: 'opened' } }]
+  await create('Asks', { all })
+  const file = await exported('test')
+  assert.ok(!file.includes(String(asked)), 'no id of this environment')
+  const real = await run(['import', '-', '--environment', 'live'], file)
+  assert.match(real.out, /^create Segment Z asked\ncreate Segment Asks$/m)
+  assert.equal(await exported('live'), file)
+  assert.match((await run(['import', '-', '--environment', 'live'], file)).out, /^nothing to change/)
+
+  const changed = JSON.parse(file)
+  changed.segments.find(({ name }: { name: string }) => name === 'Asks').definition.where.all[0] = {
+    segment: { name: 'Nobody', is: true },
+  }
+  const refused = await run(['import', '-', '--environment', 'live'], JSON.stringify(changed))
+  assert.deepEqual([refused.code, refused.out], [1, ''])
+  assert.match(refused.err, /Segment Asks asks for Segment Nobody, which there is not/)
+  const updated = await run(['import', '-', '--environment', 'live'], file.replace('"opened"', '"closed"'))
+  assert.match(updated.out, /^update Segment Asks: definition\.where\.all\.1\.performed\.event "opened" → "closed"$/m)
+
+  await create('Asks', { performed: { event: 'e' } })
+  const twice = await run(['export', '--environment', 'test'])
+  assert.match(twice.err, /the test environment names Asks twice/)
+  const { data } = (await service.workspace('GET', '/segments')).body as { data: { id: string; name: string }[] }
+  const [newest] = data
+  await service.workspace('DELETE', `/segments/${newest?.id}`)
+})
+
 test('what the file does not name is left alone, and told', async () => {
   const file = join(folder, 'small.json')
   await writeFile(

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto'
+import type { Config } from '../../config.ts'
+import { createSegment, listSegments, type UsedSegment, updateSegment } from '../../customers/index.ts'
 import type { Tx } from '../../db/pool.ts'
 import {
   archiveFeature,
@@ -13,14 +15,17 @@ import {
 } from '../../entitlements/index.ts'
 import { showFeature } from '../../http/workspace/features.ts'
 import { linkOf, showProduct, templateOf } from '../../http/workspace/products.ts'
+import { showSegment } from '../../http/workspace/segments.ts'
 import { canonicalJson } from '../../kernel/canonical-json.ts'
+import { segmentsMax } from '../../kernel/limits.ts'
 import { note, type Scope, touchCatalogue } from '../../tenancy/index.ts'
 import type { FeatureEntry, ProductEntry } from './file.ts'
 import type { Step } from './plan.ts'
+import { identified } from './segment-names.ts'
 
 /** Does what the plan says; each step leaves a row in the audit log. Throws what the verbs refuse. */
-export async function applySteps(tx: Tx, scope: Scope, steps: Step[]): Promise<void> {
-  for (const step of steps) await apply(tx, scope, step)
+export async function applySteps(tx: Tx, scope: Scope, steps: Step[], config: Config): Promise<void> {
+  for (const step of steps) await apply(tx, scope, step, config)
   if (steps.length > 0) await touchCatalogue(tx, scope.scopeId)
 }
 
@@ -29,8 +34,16 @@ interface Done<T> {
   after: T
 }
 
-async function apply(tx: Tx, scope: Scope, step: Step): Promise<void> {
-  if (step.object === 'feature') {
+async function apply(tx: Tx, scope: Scope, step: Step, { eventRetentionDays: keptDays }: Config): Promise<void> {
+  if (step.object === 'segment') {
+    const { before, after } = await applyToSegment(tx, scope, step, keptDays)
+    const digests = {
+      beforeDigest: before ? digest(showSegment(before, scope)) : null,
+      afterDigest: digest(showSegment(after, scope)),
+    }
+    const { publicId: objectId } = after.segment
+    await note(tx, scope.workspaceId, { action: step.does, object: 'segment', objectId, ...digests })
+  } else if (step.object === 'feature') {
     const { before, after } = await applyToFeature(tx, scope, step)
     const digests = {
       beforeDigest: before ? digest(showFeature(before, scope)) : null,
@@ -75,6 +88,20 @@ async function applyToProduct(tx: Tx, scope: Scope, step: Step & { object: 'prod
     case 'archive':
       return archiveProduct(tx, [scope], step.key)
   }
+}
+
+/** Those it asks for have been made by now. */
+async function applyToSegment(
+  tx: Tx,
+  scope: Scope,
+  { does, entry }: Step & { object: 'segment' },
+  keptDays: number,
+): Promise<Done<UsedSegment>> {
+  const there = await listSegments(tx, scope, { limit: segmentsMax, after: null })
+  const ids = new Map(there.map(({ segment }) => [segment.name, segment.publicId]))
+  const definition = identified(entry.definition, ids)
+  if (does === 'create') return { after: await createSegment(tx, scope, { name: entry.name, definition, keptDays }) }
+  return updateSegment(tx, [scope], ids.get(entry.name) ?? '', { definition, keptDays })
 }
 
 /** One that is to be archived is published first: what names it is made in between. */

@@ -4,7 +4,8 @@ import { validatorCompiler } from '../../http/validator.ts'
 import { creditCosts, featureType, platforms } from '../../http/workspace/features.ts'
 import { key, name } from '../../http/workspace/parts.ts'
 import { links, productType, templates } from '../../http/workspace/products.ts'
-import { catalogueObjectsMax } from '../../kernel/limits.ts'
+import { definition } from '../../http/workspace/segments.ts'
+import { catalogueObjectsMax, segmentsMax } from '../../kernel/limits.ts'
 import { StartError } from '../../kernel/start-error.ts'
 
 const FeatureEntry = closed({
@@ -23,14 +24,18 @@ const ProductEntry = closed({
   stores: links,
   status: oneOf('active', 'archived'),
 })
+const SegmentEntry = closed({ name, definition })
 const CatalogueFile = closed({
   turnpike_catalogue: Type.Literal(1),
   features: Type.Array(FeatureEntry, { maxItems: catalogueObjectsMax }),
   products: Type.Array(ProductEntry, { maxItems: catalogueObjectsMax }),
+  segments: Type.Optional(Type.Array(SegmentEntry, { maxItems: segmentsMax })),
 })
 
 export type FeatureEntry = Static<typeof FeatureEntry>
 export type ProductEntry = Static<typeof ProductEntry>
+/** Segments are told apart by their names; a definition asks for another one by its name too. */
+export type SegmentEntry = Static<typeof SegmentEntry>
 
 /** A catalogue without ids and instants, as the Workspace API shows its objects otherwise. */
 export type CatalogueFile = Static<typeof CatalogueFile>
@@ -51,14 +56,22 @@ export function readCatalogue(text: string): CatalogueFile {
     )
   }
   const catalogue = file as CatalogueFile // it fits
-  for (const section of ['features', 'products'] as const) refuseTwice(section, catalogue[section])
+  for (const section of ['features', 'products'] as const) refuseTwice(section, keysOf(catalogue[section]))
+  refuseTwice(
+    'segments',
+    (catalogue.segments ?? []).map((entry) => entry.name),
+  )
   return catalogue
 }
 
-function refuseTwice(section: string, entries: { key: string }[]): void {
-  const keys = new Set<string>()
-  for (const entry of entries) {
-    if (keys.has(entry.key)) throw new StartError(`${section} names ${entry.key} twice`)
-    keys.add(entry.key)
+function keysOf(entries: { key: string }[]): string[] {
+  return entries.map((entry) => entry.key)
+}
+
+export function refuseTwice(section: string, keys: readonly string[]): void {
+  const seen = new Set<string>()
+  for (const one of keys) {
+    if (seen.has(one)) throw new StartError(`${section} names ${one} twice`)
+    seen.add(one)
   }
 }

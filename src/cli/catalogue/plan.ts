@@ -1,10 +1,12 @@
 import { canonicalJson } from '../../kernel/canonical-json.ts'
-import type { CatalogueFile, FeatureEntry, ProductEntry } from './file.ts'
+import type { CatalogueFile, FeatureEntry, ProductEntry, SegmentEntry } from './file.ts'
+import { askedNames, inOrder } from './segment-names.ts'
 
 /** One thing that an import does. */
 export type Step =
   | { object: 'feature'; does: 'create' | 'update'; entry: FeatureEntry; changes: Change[] }
   | { object: 'product'; does: 'create' | 'update'; entry: ProductEntry; changes: Change[] }
+  | { object: 'segment'; does: 'create' | 'update'; entry: SegmentEntry; changes: Change[] }
   | { object: 'feature'; does: 'publish' | 'archive'; key: string }
   | { object: 'product'; does: 'archive'; key: string }
 
@@ -30,6 +32,8 @@ export function planImport(current: CatalogueFile, wanted: CatalogueFile): Plan 
   const products = pair(current.products, wanted.products)
   for (const { before, after } of features) obstacles.push(...objectionsTo('Feature', before, after))
   for (const { before, after } of products) obstacles.push(...objectionsTo('Product', before, after))
+  const segments = { current: current.segments ?? [], wanted: wanted.segments ?? [] }
+  obstacles.push(...missingSegments(segments))
   const steps: Step[] = [
     // Credit systems name metered Features, and Products name published ones: those come first, and nothing is archived before.
     ...features
@@ -38,12 +42,14 @@ export function planImport(current: CatalogueFile, wanted: CatalogueFile): Plan 
     ...features.filter(({ after }) => after.type !== 'creditSystem').flatMap(writeFeature),
     ...features.filter(({ after }) => after.type === 'creditSystem').flatMap(writeFeature),
     ...products.flatMap(writeProduct),
+    ...writeSegments(segments),
     ...products.filter(isToArchive).map(({ after }): Step => ({ object: 'product', does: 'archive', key: after.key })),
     ...features.filter(isToArchive).map(({ after }): Step => ({ object: 'feature', does: 'archive', key: after.key })),
   ]
   const unnamed = [
     ...leftOut('Feature', current.features, wanted.features),
     ...leftOut('Product', current.products, wanted.products),
+    ...leftOut('Segment', segments.current.map(byName), segments.wanted.map(byName)),
   ]
   return { steps, obstacles, unnamed }
 }
@@ -85,6 +91,32 @@ function writeProduct({ before, after }: Pair<ProductEntry>): Step[] {
   const changes = changesOf(before, after)
   if (before && changes.length === 0) return []
   return [{ object: 'product', does: before ? 'update' : 'create', entry: after, changes }]
+}
+
+interface Segments {
+  current: SegmentEntry[]
+  wanted: SegmentEntry[]
+}
+
+const byName = ({ name }: SegmentEntry) => ({ key: name })
+
+function missingSegments({ current, wanted }: Segments): string[] {
+  const known = new Set<unknown>([...current, ...wanted].map(({ name }) => name))
+  return wanted.flatMap(({ name, definition }) =>
+    askedNames(definition)
+      .filter((asked) => !known.has(asked))
+      .map((asked) => `Segment ${name} asks for Segment ${String(asked)}, which there is not`),
+  )
+}
+
+function writeSegments({ current, wanted }: Segments): Step[] {
+  const before = new Map(current.map((entry) => [entry.name, entry]))
+  return inOrder(wanted).flatMap((entry): Step[] => {
+    const was = before.get(entry.name)
+    const changes = changesOf(was, entry)
+    if (was && changes.length === 0) return []
+    return [{ object: 'segment', does: was ? 'update' : 'create', entry, changes }]
+  })
 }
 
 function publish({ after }: Pair<FeatureEntry>): Step {

@@ -25,7 +25,7 @@ import type { Endpoints } from './endpoint.ts'
 import { idsOf, listAnswer, listOf, listQuery, pageOf, wholeList } from './list.ts'
 import { byId, deleted, environment, id, name, projectId } from './parts.ts'
 
-const definition = Type.Record(Type.String(), Type.Unknown(), {
+export const definition = Type.Record(Type.String(), Type.Unknown(), {
   description: '`{version: 1, where}`: conditions joined by `all`, `any` and `not`; see the guide on segments.',
 })
 
@@ -126,7 +126,7 @@ function changes({ post, patch, delete: remove }: Endpoints, keptDays: number): 
     async (change, { body }) => {
       const scope = change.scope(body.project_id)
       const created = await createSegment(change.tx, scope, { name: body.name, definition: body.definition, keptDays })
-      const after = show(created, scope)
+      const after = showSegment(created, scope)
       await change.audit('create', 'segment', after.id, { after })
       return { status: 201, body: after }
     },
@@ -147,7 +147,7 @@ function changes({ post, patch, delete: remove }: Endpoints, keptDays: number): 
     },
     async (change, { params, body }) => {
       const { before, after, scope } = await updateSegment(change.tx, change.scopes(), params.id, { ...body, keptDays })
-      const states = { before: show(before, scope), after: show(after, scope) }
+      const states = { before: showSegment(before, scope), after: showSegment(after, scope) }
       await change.audit('update', 'segment', states.after.id, states)
       return { status: 200, body: states.after }
     },
@@ -166,7 +166,7 @@ function changes({ post, patch, delete: remove }: Endpoints, keptDays: number): 
     },
     async (change, { params }) => {
       const { before, scope } = await deleteSegment(change.tx, change.scopes(), params.id)
-      await change.audit('delete', 'segment', params.id, { before: show(before, scope) })
+      await change.audit('delete', 'segment', params.id, { before: showSegment(before, scope) })
       return { status: 200, body: { object: 'segment', id: params.id, deleted: true } }
     },
   )
@@ -191,7 +191,7 @@ function reads(
       const scope = look.scope(query.project_id)
       const found = await listSegments(pool, scope, page)
       return listAnswer(found, page, {
-        show: (one) => show(one, scope),
+        show: (one) => showSegment(one, scope),
         positionOf: ({ segment }) => segment.publicId,
       })
     },
@@ -210,7 +210,7 @@ function reads(
     async (look, { params }) => {
       const scopes = look.scopes()
       const found = await getSegment(pool, scopes, params.id)
-      return show(found, scopeIn(scopes, found.segment))
+      return showSegment(found, scopeIn(scopes, found.segment))
     },
   )
 
@@ -315,7 +315,7 @@ function reads(
   )
 }
 
-function show({ segment, usedBy }: UsedSegment, scope: Scope) {
+export function showSegment({ segment, usedBy }: UsedSegment, scope: Scope) {
   return {
     object: 'segment' as const,
     id: segment.publicId,
