@@ -83,6 +83,11 @@ const now = () => ++clock
 
 export type EventStep = Extract<Step, { kind: 'event' }>
 
+/** Where an event that was received then can be stored. */
+export function ensureMonth(pool: Pool, instant: number): Promise<void> {
+  return ensureEventMonths(pool, [monthOf(instant)])
+}
+
 /** As the lane runs slices: load, decide, take positions, write; once more when something changed meanwhile. */
 export async function runEvents(
   pool: Pool,
@@ -90,7 +95,7 @@ export async function runEvents(
   { steps, size, happened }: { steps: EventStep[]; size: number; happened: Happened },
 ): Promise<void> {
   const receivedAt = Date.now()
-  await ensureEventMonths(pool, [monthOf(receivedAt)])
+  await ensureMonth(pool, receivedAt)
   for (let from = 0; from < steps.length; ) {
     const slice = steps.slice(from, from + size)
     const logged = slice.map(({ id, other, edit }) =>

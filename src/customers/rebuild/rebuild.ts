@@ -1,11 +1,11 @@
-import { Pool, type Tx } from '../../db/pool.ts'
+import { asTx, Pool, type Tx } from '../../db/pool.ts'
 import { applyCommand, laneSettings, selectHistory, selectLanePosition, selectWholeSince } from '../../events/index.ts'
 import { rebuildFamilyMax, rebuildPageCustomers, rebuildPasses, rebuildTailMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { type Difference, selectDifferences, selectPage, selectStandings } from './compare-store.ts'
 import { isUnexplained, mendRecords, selectRelated } from './mend-store.ts'
 import { replay, type Shadow } from './replay.ts'
-import { createShadow, lockLive, noteIncomplete, onLive } from './shadow-store.ts'
+import { createShadow, hideLive, lockLive, noteIncomplete, onLive, selectSchema } from './shadow-store.ts'
 
 export interface RebuildOptions {
   /** Of the live database. */
@@ -42,18 +42,17 @@ export interface Rebuilt {
  */
 export async function rebuildCustomers(scope: Scope, options: RebuildOptions): Promise<Rebuilt> {
   const { url, pool } = options
-  const [schema] = await pool.query<{ name: string }>('select current_schema() as name')
+  const schema = await selectSchema(pool)
   await using shadows = new Pool(url, {
     name: 'rebuild',
     max: 1,
     settings: { ...laneSettings, enable_sort: 'on', lock_timeout: '10s' },
   })
   return shadows.connected(async (client) => {
-    // Gone with the session, however it ends.
-    await client.query('set search_path = pg_temp')
+    await hideLive(client)
     const inShadow = transactionsOf(client)
     const wholeSince = await pool.connected((live) => selectWholeSince(live, scope))
-    const live = await inShadow((tx) => createShadow(tx, scope, schema?.name ?? 'public'))
+    const live = await inShadow((tx) => createShadow(tx, scope, schema))
     const refused = new Set<bigint>()
     const onRefused = (pos: bigint, reason: string) => {
       refused.add(pos)
@@ -178,7 +177,7 @@ function transactionsOf(client: Tx['client']): Run['inShadow'] {
   return async (work) => {
     await client.query('begin')
     try {
-      const result = await work({ client, query: async (text, values = []) => (await client.query(text, values)).rows })
+      const result = await work(asTx(client))
       await client.query('commit')
       return result
     } catch (error) {

@@ -1,4 +1,6 @@
-import type { Tx } from '../../db/pool.ts'
+import type pg from 'pg'
+import type { Sql, Tx } from '../../db/pool.ts'
+import { must } from '../../kernel/assert.ts'
 import type { Scope } from '../../tenancy/index.ts'
 
 /**
@@ -9,6 +11,16 @@ const copied = ['customer', 'customer_alias', 'merge_journal', 'customer_change'
 
 /** Where the live tables are, as it stands before a table's name. */
 export type Live = string & { readonly isLive?: true }
+
+export async function selectSchema(sql: Sql): Promise<string> {
+  const [row] = await sql.query<{ name: string }>('select current_schema() as name')
+  return must(row, 'one row').name
+}
+
+/** From here on the session sees no table but its own, which go with it however it ends. */
+export async function hideLive(client: pg.ClientBase): Promise<void> {
+  await client.query('set search_path = pg_temp')
+}
 
 /** Copies without rows; tombstones are the live ones. Gives where the live tables are. */
 export async function createShadow(tx: Tx, { scopeId }: Scope, schema: string): Promise<Live> {
@@ -43,14 +55,14 @@ export async function movePosition(tx: Tx, { scopeId }: Scope, pos: bigint): Pro
 /** Those of whom events were dropped by their age, or who stood in a merge with somebody who was deleted since. */
 export async function noteIncomplete(tx: Tx, live: Live, { scopeId }: Scope, wholeSince: number | null): Promise<void> {
   await tx.query(
-    `with deleted as (
+    `with recursive deleted as (
        select name
        from ${live}.customer_change c
        cross join jsonb_array_elements_text(c.work -> 'distinctIds') as name
        where c.scope_id = $1
          and c.kind = 'delete'
          and c.settled_at is null
-     ), record as (
+     ), known as (
        select id
        from ${live}.customer
        where scope_id = $1
@@ -62,6 +74,14 @@ export async function noteIncomplete(tx: Tx, live: Live, { scopeId }: Scope, who
          and (target_distinct_id = ''
            or target_distinct_id in (select name from deleted)
            or source_distinct_id in (select name from deleted))
+     ), record as (
+       select id
+       from known
+       union
+       select c.merged_into
+       from record
+       join ${live}.customer c on c.scope_id = $1 and c.id = record.id
+       where c.merged_into is not null
      )
      insert into incomplete
      select a.distinct_id
