@@ -159,6 +159,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       directory,
       marks,
       names,
+      deliverAlways: config.namespace === 'service',
       pool,
       find: createFindCustomer({ pool: reads.pool, clock }),
       catalogues,

@@ -8,5 +8,11 @@ export {
   saveDraft,
 } from './authoring/experiences.ts'
 export { judgeDraft } from './authoring/judge.ts'
+export { envelopeOf } from './compile/release.ts'
 export { type PublishedKey, type SigningKey, selectKeys as listKeys, selectPublishedKeys } from './keys/key-store.ts'
-export { activateKey, createKey, getKey, importKey, type KeyEdit, withdrawKey } from './keys/keys.ts'
+export { createKey, getKey, importKey, type KeyEdit, withdrawKey } from './keys/keys.ts'
+export { type Publication, selectPublications as listPublications, selectRelease } from './publish/publication-store.ts'
+export { activate, freeze, type PublishServices } from './publish/publish.ts'
+export { activateKey } from './publish/resign.ts'
+export { changeState, type StateVerb } from './publish/states.ts'
+export { selectVersions as listVersions, type Version } from './publish/version-store.ts'

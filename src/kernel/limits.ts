@@ -362,3 +362,6 @@ export const rebuildFamilyMax = 1000
 /** Of each customer in the report of a rebuild, and the characters of a value there. */
 export const findingsPerCustomer = 40
 export const findingCharsMax = 200
+/** What clients take as one descriptor, and as the steps of one leg. */
+export const descriptorBytesMax = 4 * MiB
+export const legStepsMax = 10_000

@@ -98,6 +98,12 @@ export const examples: Record<string, object> = {
   updateExperience: { name: 'Welcome, second edition' },
   saveDraft: welcomeDraft,
   validateDraft: { draft: welcomeDraft },
+  publishExperience: { note: 'Greets after a day' },
+  activateVersion: { app_ids: ['app_k3zo78w4v9dl6oaofrs6m8k6'] },
+  pauseExperience: {},
+  resumeExperience: {},
+  unpublishExperience: { app_ids: ['app_k3zo78w4v9dl6oaofrs6m8k6'] },
+  archiveExperience: {},
   createSigningKey: { key_id: 'kitchen-2027' },
   importSigningKey: {
     key_id: 'kitchen-2026',

@@ -140,6 +140,7 @@ export async function startApi(): Promise<Api> {
       directory,
       marks: new Marks(pool, clock, log),
       names: wireNames('service'),
+      deliverAlways: true,
       clock,
       tombstoneKey,
       catalogues,

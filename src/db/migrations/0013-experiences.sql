@@ -35,3 +35,77 @@ create table experience (
   created_at timestamptz not null default now(),
   unique (scope_id, key)
 );
+
+-- A frozen draft. Its plan and its legs follow from it and the compiler's version.
+create table experience_version (
+  scope_id int not null,
+  experience_id int not null references experience (id),
+  version_number int not null,
+  public_id text not null unique,
+  draft text not null,
+  draft_sha256 text not null,
+  note text,
+  created_at timestamptz not null default now(),
+  primary key (scope_id, experience_id, version_number)
+);
+
+-- The last publishing number of an app: given in the transaction that publishes, so that they appear in order.
+create table publish_seq (
+  scope_id int not null,
+  app_id text not null,
+  last bigint not null,
+  primary key (scope_id, app_id)
+);
+
+-- Every publication there was; what is true now is its row in publication_pointer.
+create table publication (
+  scope_id int not null,
+  app_id text not null,
+  seq bigint not null,
+  id bigint generated always as identity unique,
+  public_id text not null unique,
+  experience_id int not null references experience (id),
+  version_number int not null,
+  build_id text not null,
+  plan text not null,                          -- where a journey goes on after each outcome of a leg
+  published_at timestamptz not null,
+  published_by text not null,
+  primary key (scope_id, app_id, seq)
+);
+create index publication_experience on publication (scope_id, experience_id, id);
+
+create table publication_pointer (
+  scope_id int not null,
+  app_id text not null,
+  experience_id int not null references experience (id),
+  seq bigint not null,
+  status text not null check (status in ('live', 'paused', 'unpublished')),
+  primary key (scope_id, app_id, experience_id)
+);
+
+-- Signed bytes, delivered as they are for ever.
+create table release (
+  scope_id int not null,
+  descriptor_sha256 text not null,
+  descriptor bytea not null,
+  primary key (scope_id, descriptor_sha256)
+);
+
+create table publication_leg (
+  scope_id int not null,
+  app_id text not null,
+  seq bigint not null,
+  leg_id text not null,
+  locale text not null,
+  descriptor_sha256 text not null,
+  primary key (scope_id, app_id, seq, leg_id, locale)
+);
+create index publication_leg_release on publication_leg (scope_id, descriptor_sha256);
+
+create table release_signature (
+  scope_id int not null,
+  descriptor_sha256 text not null,
+  signing_key_id int not null references signing_key (id),
+  signature bytea not null check (octet_length(signature) = 64),
+  primary key (scope_id, descriptor_sha256, signing_key_id)
+);

@@ -57,7 +57,9 @@ export async function renameExperience(
   idOrKey: string,
   { name }: { name?: string | undefined },
 ): Promise<ExperienceEdit> {
-  return edit(tx, scopes, idOrKey, (before) => updateExperience(tx, before, { ...before, name: name ?? before.name }))
+  return editExperience(tx, scopes, idOrKey, (before) =>
+    updateExperience(tx, before, { ...before, name: name ?? before.name }),
+  )
 }
 
 /** Replaces the draft whole, whatever is wrong with it. 409 `draft_conflict` when it is no longer at `revision`. */
@@ -67,7 +69,7 @@ export async function saveDraft(
   idOrKey: string,
   { draft, revision }: { draft: unknown; revision: number },
 ): Promise<ExperienceEdit & { saved: SavedDraft }> {
-  const edited = await edit(tx, scopes, idOrKey, async (before) => {
+  const edited = await editExperience(tx, scopes, idOrKey, async (before) => {
     if (before.status === 'archived') throw refuse('conflict', { message: 'The Experience is archived.' })
     if (before.draftRevision !== revision) {
       throw refuse('draft_conflict', { details: { revision: before.draftRevision } })
@@ -81,7 +83,8 @@ export async function getDraft(sql: Sql, experience: Experience): Promise<SavedD
   return must(await selectDraft(sql, experience), 'the Experience was found')
 }
 
-async function edit(
+/** Runs a change under the lock of the Experience. Throws as `getExperience` does. */
+export async function editExperience(
   tx: Tx,
   scopes: Scope[],
   idOrKey: string,

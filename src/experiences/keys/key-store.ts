@@ -132,6 +132,38 @@ export async function retireUnused(tx: Tx, scope: Scope): Promise<void> {
   )
 }
 
+/** The key that signs for an app: the one named for it, or else the one for all. */
+export async function selectSigning(
+  tx: Tx,
+  scope: Scope,
+  appId: string,
+): Promise<{ id: number; publicId: string; keyId: string; publicKey: Buffer; sealedSeed: string } | undefined> {
+  const rows = await tx.query<{
+    id: number
+    public_id: string
+    key_id: string
+    public_key: Buffer
+    sealed_seed: string
+  }>(
+    `select k.id, k.public_id, k.key_id, k.public_key, k.sealed_seed
+     from signing_key_use u
+     join signing_key k on k.id = u.signing_key_id
+     where u.scope_id = $1
+       and u.app_id in ($2, '*')
+       and k.sealed_seed is not null
+     order by u.app_id = '*'
+     limit 1`,
+    [scope.scopeId, appId],
+  )
+  return rows.map((row) => ({
+    id: row.id,
+    publicId: row.public_id,
+    keyId: row.key_id,
+    publicKey: row.public_key,
+    sealedSeed: row.sealed_seed,
+  }))[0]
+}
+
 /** What verifies releases of any project: every key that is not revoked. */
 export interface PublishedKey {
   keyId: string

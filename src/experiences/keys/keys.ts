@@ -19,6 +19,7 @@ import {
   updateStatus,
 } from './key-store.ts'
 import { weaknessOf } from './point.ts'
+import { seedContext } from './seed-context.ts'
 
 /** A key of the caller's own: a seed to sign with, a public key to verify with, or both where they belong together. */
 export interface KeyMaterial {
@@ -85,30 +86,24 @@ async function add(
   return must(await selectKey(tx, [scope], publicId), 'it was inserted')
 }
 
-/** What a sealed seed is bound to: it opens in no other row. */
-function seedContext(scope: Scope, key: Pick<SigningKey, 'publicId' | 'keyId' | 'publicKey'>): string {
-  const { projectId, environment } = scope
-  return JSON.stringify([
-    'signing-seed',
-    key.publicId,
-    projectId,
-    environment,
-    key.keyId,
-    key.publicKey.toString('hex'),
-  ])
-}
-
 /**
  * From now on it signs, for these apps or for all; keys that then sign for none are retired. 409 for one that can't sign or
- * was revoked.
+ * was revoked. `resign` signs with it what is published.
  */
-export async function activateKey(tx: Tx, scopes: Scope[], publicId: string, apps: string[] | '*'): Promise<KeyEdit> {
+export async function activateKey(
+  tx: Tx,
+  scopes: Scope[],
+  publicId: string,
+  apps: string[] | '*',
+  resign: (scope: Scope) => Promise<void>,
+): Promise<KeyEdit> {
   return edit(tx, scopes, publicId, async (key, scope) => {
     if (key.status === 'revoked') throw refuse('conflict', { message: 'The key was revoked.' })
     if (!key.canSign) throw refuse('conflict', { message: 'The key has no seed: it only verifies.' })
     await setUses(tx, key, apps)
     await updateStatus(tx, key, 'active')
     await retireUnused(tx, scope)
+    await resign(scope)
   })
 }
 

@@ -115,7 +115,8 @@ export function experiences({ get, post, patch }: Endpoints, pool: Pool): void {
   )
 }
 
-async function editedExperience(
+/** The answer to a change of an Experience, with its audit row. */
+export async function editedExperience(
   change: Change,
   action: string,
   { before, after, scope }: ExperienceEdit,
@@ -126,7 +127,7 @@ async function editedExperience(
 }
 
 /** As the API shows it. */
-export function showExperience(experience: Experience, scope: Scope): Static<typeof ExperienceObject> {
+function showExperience(experience: Experience, scope: Scope): Static<typeof ExperienceObject> {
   return {
     object: 'experience',
     id: experience.publicId,

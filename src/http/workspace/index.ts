@@ -37,6 +37,7 @@ import { signingKeys } from './signing-keys.ts'
 import { tokens } from './tokens.ts'
 import { usageStats } from './usage-stats.ts'
 import { users } from './users.ts'
+import { type VersionServices, versions } from './versions.ts'
 import { workspaces } from './workspaces.ts'
 
 export type WorkspaceApiServices = WorkspaceServices &
@@ -47,6 +48,7 @@ export type WorkspaceApiServices = WorkspaceServices &
   EventServices &
   EventQueryServices &
   InvitationServices &
+  VersionServices &
   SegmentServices &
   RateLimitOptions & { signIn: SignIn }
 
@@ -88,6 +90,7 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     entities(to, pool)
     experiences(to, pool)
     drafts(to, pool)
+    versions(to, services)
     signingKeys(to, services)
     events(to, services)
     eventQueries(to, services)

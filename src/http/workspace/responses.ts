@@ -6,7 +6,9 @@ const WorkspaceError = Type.Object(
       code: Type.String({ description: 'Stable word for programs.' }),
       message: Type.String({ description: 'A sentence for people.' }),
       param: Type.Optional(Type.String({ description: 'The field, query parameter or header that is wrong.' })),
-      issues: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
+      issues: Type.Optional(
+        Type.Array(Type.Object({ path: Type.String(), message: Type.String(), code: Type.Optional(Type.String()) })),
+      ),
       details: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
       request_id: Type.String(),
     }),
@@ -24,6 +26,7 @@ const words: Record<number, string> = {
   410: 'The customer was deleted.',
   413: 'The body is too large.',
   429: 'Too many attempts; retry after `Retry-After` seconds.',
+  500: 'Something went wrong on our side, and nothing was changed.',
   503: 'Not possible at the moment; retry after `Retry-After` seconds.',
 }
 

@@ -12,6 +12,7 @@ import {
 } from '../../experiences/index.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { signingKeyIdCharsMax, targetAppsMax } from '../../kernel/limits.ts'
+import type { WireNames } from '../../kernel/wire-names.ts'
 import { getApp, type Scope } from '../../tenancy/index.ts'
 import { closed, instant, oneOf } from '../schema.ts'
 import { scopeIn } from './caller.ts'
@@ -51,10 +52,11 @@ const bytes32 = (description: string) =>
 const tag = 'Signing keys'
 const errors = [404, 409]
 
-export function signingKeys(to: Endpoints, { pool, sealingKey }: { pool: Pool; sealingKey: Buffer }): void {
+export function signingKeys(to: Endpoints, services: { pool: Pool; sealingKey: Buffer; names: WireNames }): void {
+  const { pool, sealingKey } = services
   reads(to, pool)
   additions(to, sealingKey)
-  changes(to)
+  changes(to, services)
 }
 
 function reads({ get }: Endpoints, pool: Pool): void {
@@ -142,7 +144,7 @@ function additions({ post }: Endpoints, sealingKey: Buffer): void {
   )
 }
 
-function changes({ post }: Endpoints): void {
+function changes({ post }: Endpoints, services: { sealingKey: Buffer; names: WireNames }): void {
   post(
     {
       path: '/signing_keys/:id/activate',
@@ -163,7 +165,7 @@ function changes({ post }: Endpoints): void {
       const scopes = change.scopes()
       const { scopeId } = await getKey(change.tx, scopes, params.id)
       for (const appId of body.app_ids ?? []) await checkApp(change, scopeIn(scopes, { scopeId }), appId)
-      return edited(change, 'activate', await activateKey(change.tx, scopes, params.id, body.app_ids ?? '*'))
+      return edited(change, 'activate', await activateKey(change.tx, scopes, params.id, body.app_ids ?? '*', services))
     },
   )
 
