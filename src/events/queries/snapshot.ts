@@ -37,6 +37,7 @@ export async function snapshot<T>(
         freshness(tx, scope),
         selectSeen(tx, scope),
       ])
+      if (cancel?.signal.aborted) throw refuse('query_timeout', { retryAfterS: 60 })
       const ended = cancel && cancelling(cancel, seen.processId)
       try {
         return await read({ tx, freshness: fresh, ...seen })
@@ -62,7 +63,6 @@ function cancelling({ signal, by }: { signal: AbortSignal; by: Pool }, processId
     // What cannot be cancelled ends at its limit of time.
     sent ??= cancelWork(by, processId).catch(() => {})
   }
-  if (signal.aborted) send()
   signal.addEventListener('abort', send)
   return async () => {
     signal.removeEventListener('abort', send)
