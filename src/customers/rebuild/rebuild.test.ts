@@ -42,7 +42,7 @@ async function live(scope: Scope, steps: Step[][], silent: string[] = []): Promi
   }
 }
 
-/** As a profile request does; properties as `POST /customers` does. */
+/** As `POST /customers` does. */
 async function call(scope: Scope, id: string, properties: Record<string, string> = {}): Promise<void> {
   const options = { tombstoneKey, now: Date.UTC(2025, 5, 1) + ++calls, properties }
   await pool.transaction((tx) => resolveOrCreate(tx, scope, id, options)).catch(() => {})

@@ -10,7 +10,7 @@ import { insertAliases, insertCustomers } from '../write-store.ts'
 import { type Live, onLive, selectFirstSeen } from './shadow-store.ts'
 
 /**
- * Customers can be created without a trace in the history: by a profile request or `POST /customers`. All that there is to know of
+ * Customers can be created without a trace in the history: by a request such as `POST /customers`. All that there is to know of
  * such a birth is its time, which stays with the distinct id for ever.
  */
 
