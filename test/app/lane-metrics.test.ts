@@ -31,3 +31,30 @@ test('GET /metrics counts what became of events, and how long it took', async ()
   assert.equal(figureOf(text, 'turnpike_accepted_to_processed_seconds_count'), 2)
   assert.equal(figureOf(text, 'turnpike_accepted_to_processed_seconds_bucket\\{le="\\+Inf"\\}'), 2)
 })
+
+test('GET /metrics tells how many deleted customers are still being erased, and for how long the oldest', async () => {
+  const project = await openProject(service)
+  const id = await project.customer('gone')
+  await project.delete(`/customers/${id}`)
+  const scopeId = await project.scopeId()
+  const becomes = async (isReached: (erasures: number, seconds: number) => boolean) => {
+    for (;;) {
+      const text = await scrape()
+      const [erasures = 0, seconds = 0] = ['erasures_waiting', 'erasure_wait_seconds'].map((name) =>
+        figureOf(text, `turnpike_${name}`),
+      )
+      if (isReached(erasures, seconds)) return
+      await sleep(20)
+    }
+  }
+  const age = (seconds: number) =>
+    service.pool.query(`update customer_change set at = at - $2 * interval '1 second' where scope_id = $1`, [
+      scopeId,
+      seconds,
+    ])
+  // Requests that had looked before the deletion may still be under way for twenty seconds: it is not complete before.
+  await age(5)
+  await becomes((erasures, seconds) => erasures === 1 && seconds >= 5)
+  await age(3600)
+  await becomes((erasures, seconds) => erasures === 0 && seconds === 0)
+})

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { hash, randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import { startService } from '../harness/service.ts'
 import type { Answer, Body } from './answers.ts'
-import { aSecondMs, eventually, openProject } from './project.ts'
+import { eventually, openProject } from './project.ts'
+
+/** For a machine that does much else: what is awaited comes within a second on one that does not. */
+const patienceMs = 30_000
 
 const settings = { RENDER_BASE_URL: 'https://cdn.example.test/r/', ASSET_BASE_URL: 'https://cdn.example.test/a/' }
 const service = await startService(settings)
@@ -116,14 +120,18 @@ describe('POST /profile, 304', () => {
 })
 
 describe('a profile that was fetched does not hold any more', { concurrency: true }, () => {
-  /** Sends the tag until it is refused, and gives the Features of the new profile. */
-  async function outdated(distinctId: string, tag: string, withinMs: number): Promise<Body[]> {
-    const { body } = await eventually(async () => {
-      const answer = await ask(distinctId, tag)
-      return answer.status === 200 && answer
-    }, withinMs)
-    assert.deepEqual(body.features, await featuresOf(distinctId))
-    return body.features
+  /** Sends the newest tag until the Features are these: how long that takes is the machine's matter, that it never answers an old profile with 304 is ours. */
+  async function becomes(distinctId: string, { tag, body }: { tag: string; body: Body }, features: Body[]) {
+    let [sent, now] = [tag, body.features]
+    await eventually(async () => {
+      const answer = await ask(distinctId, sent)
+      if (answer.status === 200) {
+        sent = answer.headers.get('etag') ?? ''
+        now = answer.body.features
+      }
+      return isDeepStrictEqual(now, features)
+    }, patienceMs)
+    assert.deepEqual(await featuresOf(distinctId), features)
   }
 
   test('after a consume, at once', async () => {
@@ -144,27 +152,32 @@ describe('a profile that was fetched does not hold any more', { concurrency: tru
   })
 
   test('when a grant ends, at that time', async () => {
-    const expires_at = new Date(Date.now() + 1500).toISOString()
-    await grant('ends', 'exports', { allowance: 3, expires_at })
-    const { body, tag } = await fetchProfile('ends')
-    assert.equal(body.features.length, 1)
-    assert.deepEqual(await outdated('ends', tag, 3000), [])
-    assert.ok(Date.now() >= Date.parse(expires_at))
+    const endsAt = Date.now() + 1500
+    await grant('ends', 'exports', { allowance: 3, expires_at: new Date(endsAt).toISOString() })
+    const before = await fetchProfile('ends')
+    if (Date.now() < endsAt) assert.equal(before.body.features.length, 1)
+    await becomes('ends', before, [])
+    assert.ok(Date.now() >= endsAt)
   })
 
   test('when a grant begins, at that time', async () => {
-    await grant('begins', 'exports', { allowance: 3, starts_at: new Date(Date.now() + 500).toISOString() })
-    const { tag } = await fetchProfile('begins')
-    assert.deepEqual(await outdated('begins', tag, 3000), [entry('exports', 'metered', 3)])
+    const startsAt = Date.now() + 500
+    await grant('begins', 'exports', { allowance: 3, starts_at: new Date(startsAt).toISOString() })
+    await becomes('begins', await fetchProfile('begins'), [entry('exports', 'metered', 3)])
+    assert.ok(Date.now() >= startsAt)
   })
 
   test('when units are reset, at that time', async () => {
-    const starts_at = new Date(Date.now() - 3600_000 + 1500).toISOString()
+    const resetsAt = Date.now() + 1500
+    const starts_at = new Date(resetsAt - 3600_000).toISOString()
     await grant('resets', 'exports', { allowance: 3, interval: 'hour', starts_at })
     await consume('resets', 'exports', 2)
-    const { body, tag } = await fetchProfile('resets')
-    assert.deepEqual(body.features, [entry('exports', 'metered', 1)])
-    assert.deepEqual(await outdated('resets', tag, 3000), [entry('exports', 'metered', 3)])
+    const before = await fetchProfile('resets')
+    if (Date.now() < resetsAt) assert.deepEqual(before.body.features, [entry('exports', 'metered', 1)])
+    // On a machine so slow that the units were taken from the new hour, they come back in the next one only.
+    else return
+    await becomes('resets', before, [entry('exports', 'metered', 3)])
+    assert.ok(Date.now() >= resetsAt)
   })
 
   test('when the catalogue changes: a Feature leaves the platform, is archived, or returns', async () => {
@@ -172,23 +185,20 @@ describe('a profile that was fetched does not hold any more', { concurrency: tru
     await project.feature('seen')
     await grant('viewer', 'seen', { allowance: 3 })
     const listed = [entry('seen', 'metered', 3)]
-    let { tag } = await fetchProfile('viewer')
-    const next = async () => {
-      const features = await outdated('viewer', tag, aSecondMs)
-      tag = (await fetchProfile('viewer')).tag
-      return features
+    const next = async (features: Body[], change: () => Promise<unknown>) => {
+      const before = await fetchProfile('viewer')
+      await change()
+      await becomes('viewer', before, features)
     }
-    await project.patch(`/features/seen?project_id=${project.id}`, { platforms: ['web'] })
-    assert.deepEqual(await next(), [])
-    await project.patch(`/features/seen?project_id=${project.id}`, { platforms: null })
-    assert.deepEqual(await next(), listed)
-    await at('archive')
-    assert.deepEqual(await next(), [])
-    await at('publish')
-    assert.deepEqual(await next(), listed)
+    const platforms = (list: string[] | null) => () =>
+      project.patch(`/features/seen?project_id=${project.id}`, { platforms: list })
+    await next([], platforms(['web']))
+    await next(listed, platforms(null))
+    await next([], () => at('archive'))
+    await next(listed, () => at('publish'))
   })
 
-  test('also in another process, within a second', async () => {
+  test('also in another process', async () => {
     await using node = await service.another({ ...settings, ROLE: 'api' })
     await project.feature('far')
     await grant('far', 'far', { allowance: 3 })
@@ -204,6 +214,6 @@ describe('a profile that was fetched does not hold any more', { concurrency: tru
     await consume('far', 'far', 1)
     assert.deepEqual(await features(), [entry('far', 'metered', 2)])
     await project.post(`/features/far/archive?project_id=${project.id}`)
-    await eventually(async () => (await features()).length === 0, aSecondMs)
+    await eventually(async () => (await features()).length === 0, patienceMs)
   })
 })
