@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, test } from 'node:test'
+import { eventually, openProject, send } from '../app/project.ts'
+import { startService } from '../harness/service.ts'
+import { type Device, openDevice } from './device.ts'
+import type { Transport } from './outbox.ts'
+
+const service = await startService()
+after(() => service[Symbol.asyncDispose]())
+const project = await openProject(service)
+const app = await project.app('ios')
+await project.feature('exports')
+
+/** The real way to the service; what `losing` says of the n-th call is not heard although it was answered. */
+function lineTo(losing: (call: number) => boolean = () => false): Transport {
+  let calls = 0
+  return async (path, body, headers) => {
+    const answer = await send(service.url, 'POST', path, typeof body === 'string' ? body : Buffer.from(body), headers)
+    calls += 1
+    if (losing(calls)) throw new Error('the line was cut before the answer came')
+    return answer
+  }
+}
+
+const deviceOf = (distinctId: string, transport = lineTo()): Device =>
+  openDevice({
+    ...{ apiKey: app.key, distinctId, namespace: 'service', mode: 'clients', keys: new Map(), transport },
+    now: () => Date.now(),
+  })
+
+const storedCount = async (distinctId: string, event: string | null = null): Promise<number> => {
+  const [row] = await service.pool.query<{ count: number }>(
+    `select count(*)::int as count from event
+     where scope_id = $1 and distinct_id = $2 and ($3::text is null or event = $3)`,
+    [await project.scopeId(), distinctId, event],
+  )
+  return row?.count ?? 0
+}
+
+test('a device takes its profile, is told that nothing changed, and then of a grant', async () => {
+  const device = deviceOf('ada')
+  assert.deepEqual(await device.sync(), { kind: 'taken' })
+  assert.deepEqual(await device.sync(), { kind: 'unchanged' })
+  await project.grant('ada', { feature: 'exports', allowance: 3 })
+  assert.deepEqual(await device.sync(), { kind: 'taken' })
+  assert.deepEqual(
+    device.profile()?.features.map(({ id, balance }) => [id, balance]),
+    [['exports', 3]],
+  )
+})
+
+test('events whose answers are lost are sent again and stored once', async () => {
+  const distinctId = randomUUID()
+  const device = deviceOf(
+    distinctId,
+    lineTo((call) => call % 2 === 1),
+  )
+  for (let count = 0; count < 120; count += 1) device.capture('tapped', { count })
+  for (let call = 0; device.outbox().length > 0; call += 1) {
+    assert.ok(call < 10, 'each call that is heard empties what it carried')
+    await device.flush()
+  }
+  device.capture('last')
+  await device.flush()
+  await device.flush()
+  // In one lane nothing that was sent before is stored after it.
+  await eventually(async () => (await storedCount(distinctId, 'last')) === 1)
+  assert.equal(await storedCount(distinctId), 121)
+})
+
+test('uses whose answers are lost are decided once, over two devices of one customer', async () => {
+  const distinctId = randomUUID()
+  await project.grant(distinctId, { feature: 'exports', allowance: 5 })
+  const devices = [
+    deviceOf(
+      distinctId,
+      lineTo((call) => call <= 3),
+    ),
+    deviceOf(
+      distinctId,
+      lineTo((call) => call === 2),
+    ),
+  ]
+  for (const device of devices) for (let count = 0; count < 4; count += 1) device.consume('exports', 1)
+  const decided: boolean[] = []
+  for (let round = 0; round < 5; round += 1) {
+    const settled = await Promise.all(devices.map((device) => device.settle()))
+    decided.push(...settled.flat().flatMap((each) => (each.kind === 'decided' ? [each.accepted] : [])))
+  }
+  assert.deepEqual([decided.filter(Boolean).length, decided.length], [5, 8])
+  assert.deepEqual(
+    devices.map((device) => device.journal()),
+    [[], []],
+  )
+  await devices[0]?.sync()
+  assert.deepEqual(
+    devices[0]?.profile()?.features.map(({ id, balance }) => [id, balance]),
+    [['exports', 0]],
+  )
+})
