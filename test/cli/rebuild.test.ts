@@ -23,7 +23,10 @@ test('events rebuild finds, with --check, and mends what somebody did to a custo
   await send({ properties: { $set: { plan: 'pro' }, $increment: { n: 1 } } })
   await eventually(async () => (await propertiesOf())?.n === 1, 20_000)
   const scopeId = await project.scopeId()
-  await service.pool.query(`update customer set properties = '{"plan": "free"}' where scope_id = $1`, [scopeId])
+  await service.pool.query(
+    `update customer set properties = '{"plan": "free"}' where scope_id = $1 and properties <> '{}'`,
+    [scopeId],
+  )
 
   const masterKey = Buffer.alloc(32, 7).toString('base64')
   const settings = { DATABASE_URL: service.databaseUrl, MASTER_KEY: masterKey, DATA_DIR: folder }
