@@ -128,7 +128,8 @@ const anyDraft = fc
         const wait = { type: 'wait_for_event', eventName: 'e', trust: 'any', timeoutMs: 1000 }
         return server(`s${n}`, wait, { matched: first, timeout: second })
       }
-      const wait = { type: 'wait_until', trigger: { kind: 'event', eventName: 'e' }, maxTimeMs: 1000 }
+      const condition = { type: 'Truthy', value: { type: 'Boolean', value: true } }
+      const wait = { type: 'wait_until', trigger: { kind: 'event', eventName: 'e' }, condition, maxTimeMs: 1000 }
       return device(`s${n}`, wait, { satisfied: first, timeout: second })
     })
     const reached = new Set<string>()

@@ -1,4 +1,5 @@
 import { dayMs, deviceDelayDaysMax, serverWaitDaysMax, webhookMsMax, webhookTriesMax } from '../../kernel/limits.ts'
+import { payloadSchema } from './declared.ts'
 import {
   anything,
   boolean,
@@ -44,17 +45,15 @@ export const deviceActions = {
     timezone: tagged('kind', { device: object({}), app_default: object({}), iana: object({ identifier: jid }) }),
     daysOfWeek: list(whole(0, 6), { max: 7 }),
   }),
-  wait_until: object(
-    {
-      trigger: tagged('kind', {
-        response_change: object({}),
-        event: object({ eventName: jid }, { payloadSchema: anything }),
-        event_or_response_change: object({ eventName: jid }, { payloadSchema: anything }),
-      }),
-      maxTimeMs: whole(0, deviceDelayMsMax),
-    },
-    { condition },
-  ),
+  wait_until: object({
+    trigger: tagged('kind', {
+      response_change: object({}),
+      event: object({ eventName: jid }, { payloadSchema }),
+      event_or_response_change: object({ eventName: jid }, { payloadSchema }),
+    }),
+    condition,
+    maxTimeMs: whole(0, deviceDelayMsMax),
+  }),
   purchase: object({
     placementId: either(
       isText,

@@ -1,5 +1,6 @@
 import { dayMs, draftLocalesMax, draftSectionsMax, draftStepsMax, journeyDaysMax } from '../../kernel/limits.ts'
 import { type Action, actionsOf, type Plane } from './actions.ts'
+import { eventField, responseField, responseKey } from './declared.ts'
 import { type Findings, under } from './findings.ts'
 import {
   anything,
@@ -19,7 +20,7 @@ import {
   whole,
   word,
 } from './shape.ts'
-import { duration, eventName, id, stepId } from './values.ts'
+import { duration, eventName, id, jid, stepId } from './values.ts'
 
 const expression = anything // judged by checkIr, which knows the place
 const target = either((one) => one === null, word(null), stepId)
@@ -27,7 +28,7 @@ const trimmed = pattern('text of 1 to 128 characters without outer white space',
 const locale = pattern('a language tag', /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}$/)
 
 const criterion = {
-  event: object({ eventName }, { condition: expression }),
+  event: object({ eventName: trimmed }, { condition: expression }),
   segment_enter: object({ segmentId: trimmed }),
   segment_leave: object({ segmentId: trimmed }),
 }
@@ -66,25 +67,6 @@ const entryCondition = tagged('type', {
   always: object({}, { condition: expression }),
   event: object({ eventName }, { condition: expression }),
   segment: object({ segmentId: id, member: boolean }, { condition: expression }),
-})
-
-const options = list(text(), { min: 1, max: 256 })
-const required = { required: boolean }
-const bounds = { min: number(), max: number() }
-const eventField = tagged('type', {
-  string: object(required, { enum: options }),
-  number: object(required, bounds),
-  boolean: object(required),
-  null: object(required),
-  json: object(required),
-})
-const responseField = tagged('type', {
-  text: object(required),
-  date: object(required),
-  number: object(required, bounds),
-  boolean: object(required),
-  enum: object({ ...required, options }),
-  multi_enum: object({ ...required, options }),
 })
 
 const color = pattern('a colour, #RRGGBBAA', /^#[0-9A-Fa-f]{8}$/)
@@ -148,8 +130,8 @@ const draftShape = object(
     fields: object(
       {},
       {
-        event: map(eventField, { key: id, max: 256 }),
-        responses: map(responseField, { key: text({ max: 128 }), max: 256 }),
+        event: map(eventField, { key: jid, max: 256 }),
+        responses: map(responseField, { key: responseKey, max: 256 }),
       },
     ),
     ...{ screens: none, placements: none, viewModelValues: none, screenBehaviors: none, ruleGroups: none },

@@ -1,31 +1,12 @@
 import { goalWindowDaysMax } from '../../kernel/limits.ts'
 import { checkIr } from '../ir/grammar.ts'
 import type { Draft } from './draft.ts'
+import { checkEventName } from './event-names.ts'
 import { isDeviceEnrolled } from './fields.ts'
 import { type Findings, under } from './findings.ts'
 import type { Duration } from './values.ts'
 
-/** Names that begin with $ and may start, satisfy and end something. */
-const systemEvents = new Set([
-  ...['$identify', '$app_installed', '$app_updated', '$app_opened', '$app_backgrounded', '$feature_used'],
-  ...['$products_unavailable', '$screen_shown', '$screen_dismissed', '$purchase_completed', '$purchase_failed'],
-  ...['$purchase_cancelled', '$purchase_pending', '$purchase_synced', '$restore_completed', '$restore_failed'],
-  ...['$restore_no_purchases', '$notifications_enabled', '$notifications_denied', '$permission_granted'],
-  ...['$permission_denied', '$tracking_authorized', '$tracking_denied', '$experience_shown', '$experience_dismissed'],
-  ...['$experience_errored', '$experience_artifact_load_succeeded', '$experience_artifact_load_failed'],
-  ...['$customer_updated', '$app_action_requested', '$experiment_exposure'],
-])
-
 const minutesOf = { minute: 1, hour: 60, day: 1440, week: 10_080 }
-
-export function checkEventName(name: string, path: string, findings: Findings): void {
-  if (!name.startsWith('$') || systemEvents.has(name)) return
-  findings.add(
-    path,
-    'event_reserved',
-    `"${name}" starts with $ and is not in the list of events usable in triggers, waits and goals.`,
-  )
-}
 
 interface Criterion {
   type: string

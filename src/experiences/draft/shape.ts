@@ -1,4 +1,4 @@
-import { type Findings, under } from './findings.ts'
+import { Findings, under } from './findings.ts'
 
 /** Judges a value at a place and tells the findings what is wrong with it. `shaped` carries the type only. */
 export interface Shape<T> {
@@ -132,6 +132,17 @@ export function tagged<K extends string, V extends Record<string, Shape<object>>
 /** Either the one or the other, whichever `isFirst` says. */
 export function either<A, B>(isFirst: (value: unknown) => boolean, first: Shape<A>, second: Shape<B>): Shape<A | B> {
   return (value, path, findings) => (isFirst(value) ? first : second)(value, path, findings)
+}
+
+/** The shape, and something more that is asked of what has it; `words` finish the sentence "This must …". */
+export function also<T>(shape: Shape<T>, words: string, holds: (value: T) => boolean): Shape<T> {
+  return (value, path, findings) => {
+    const own = new Findings()
+    shape(value, path, own)
+    for (const issue of own.issues) findings.add(issue.path, issue.code, issue.message)
+    // Without an issue it has the shape.
+    if (own.issues.length === 0 && !holds(value as T)) findings.add(path, 'value_invalid', `This must ${words}.`)
+  }
 }
 
 /** For shapes that hold themselves. */

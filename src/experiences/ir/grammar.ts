@@ -1,4 +1,5 @@
 import { irDepthMax } from '../../kernel/limits.ts'
+import { checkEventName } from '../draft/event-names.ts'
 import { type Findings, under } from '../draft/findings.ts'
 import { isObject } from '../draft/shape.ts'
 
@@ -151,6 +152,8 @@ function checkKeys(node: IrNode, rule: Rule, spot: Spot): void {
     if (kind === undefined) invalid(`"${type}" has no "${key}"`)
     else checkMember(node[key], kind, { ...spot, path: under(path, key), depth: spot.depth + 1 })
   }
+  if (type.startsWith('Events.') && typeof node.name === 'string')
+    checkEventName(node.name, under(path, 'name'), findings)
   checkPlace(node, spot)
 }
 
@@ -168,7 +171,8 @@ function checkMember(value: unknown, kind: Kind, spot: Spot): void {
         else checkStep(item, at)
       }
   } else if (kind === 'text') {
-    if (typeof value !== 'string' || value === '') invalid('this must be text')
+    if (typeof value !== 'string' || value === '' || value.length > 256)
+      invalid('this must be text of 1 to 256 characters')
   } else if (kind === 'number' || kind === 'boolean') {
     if (typeof value !== kind) invalid(`this must be a ${kind}`)
   } else if (typeof value !== 'string' || !kind.includes(value)) {
@@ -184,8 +188,9 @@ function checkStep(step: unknown, spot: Spot): void {
     Object.keys(step).some((key) => !/^(name|where)$/.test(key))
   ) {
     findings.add(path, 'ir_invalid', 'Expression: a step has a name, and where.')
-  } else if (step.where !== undefined) {
-    checkNode(step.where, { ...spot, path: under(path, 'where'), inWhere: true })
+  } else {
+    checkEventName(step.name, under(path, 'name'), findings)
+    if (step.where !== undefined) checkNode(step.where, { ...spot, path: under(path, 'where'), inWhere: true })
   }
 }
 
