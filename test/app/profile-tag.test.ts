@@ -173,9 +173,9 @@ describe('a profile that was fetched does not hold any more', { concurrency: tru
     await grant('resets', 'exports', { allowance: 3, interval: 'hour', starts_at })
     await consume('resets', 'exports', 2)
     const before = await fetchProfile('resets')
-    if (Date.now() < resetsAt) assert.deepEqual(before.body.features, [entry('exports', 'metered', 1)])
-    // On a machine so slow that the units were taken from the new hour, they come back in the next one only.
-    else return
+    // On a machine so slow that the units came from the new hour, they return in the next one only.
+    if (Date.now() >= resetsAt) return
+    assert.deepEqual(before.body.features, [entry('exports', 'metered', 1)])
     await becomes('resets', before, [entry('exports', 'metered', 3)])
     assert.ok(Date.now() >= resetsAt)
   })

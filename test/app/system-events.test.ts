@@ -34,7 +34,7 @@ describe('every name of the catalogue', () => {
     const { body } = await app.postGzip('/batch', { batch: names.map((event) => anEvent('device', { event })) })
     assert.deepEqual([body.status, body.accepted, body.failed], ['success', names.length, 0])
     const stored = await storedOf('device', names.length)
-    assert.deepEqual(stored.map(({ event }) => event).toSorted(), names.toSorted())
+    assert.deepEqual(new Set(stored.map(({ event }) => event)), new Set(names))
     for (const { event, recognised, warnings } of stored) assert.deepEqual([recognised, warnings], [true, []], event)
   })
 
