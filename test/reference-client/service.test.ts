@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import { eventually, openProject, send } from '../app/project.ts'
+import { armOf, bytesOf, emptyProfile, type Sample, sha256 } from '../conformance/samples/publish.ts'
+import { aDraft } from '../harness/a-draft.ts'
 import { startService } from '../harness/service.ts'
 import { type Device, openDevice } from './device.ts'
 import type { Transport } from './outbox.ts'
@@ -23,9 +25,9 @@ function lineTo(losing: (call: number) => boolean = () => false): Transport {
   }
 }
 
-const deviceOf = (distinctId: string, transport = lineTo()): Device =>
+const deviceOf = (distinctId: string, transport = lineTo(), keys = new Map<string, Uint8Array>()): Device =>
   openDevice({
-    ...{ apiKey: app.key, distinctId, namespace: 'service', mode: 'clients', keys: new Map(), transport },
+    ...{ apiKey: app.key, distinctId, namespace: 'service', mode: 'clients', keys, transport },
     now: () => Date.now(),
   })
 
@@ -99,3 +101,65 @@ test('uses whose answers are lost are decided once, over two devices of one cust
     [['exports', 0]],
   )
 })
+
+test('an Experience published by the server runs on a device from leg to leg, every report taken', async () => {
+  const distinctId = randomUUID()
+  const releases = await publishedReleases()
+  const keys = await discoveredKeys()
+  const [first, second] = releases.toSorted((a) => (a.descriptor.leg.entryCondition.type === 'event' ? -1 : 1))
+  let profile = armed(first, { type: 'new' })
+  const toService = lineTo()
+  const transport: Transport = async (path, body, headers) => {
+    if (path !== '/profile') return toService(path, body, headers)
+    const bytes = bytesOf(profile)
+    const authority = { 'service-app-id': app.id, 'service-app-environment': 'test' }
+    return { status: 200, bytes, headers: new Headers({ ...authority, etag: `"${sha256(bytes)}"` }) }
+  }
+  const device = deviceOf(distinctId, transport, keys)
+  assert.deepEqual(await device.sync(), { kind: 'taken' })
+  device.capture('signup_done', { source: 'mail' })
+  const [started, , completed] = reportsOf(device)
+  assert.deepEqual([started?.leg_generation, completed?.outputs], [0, { event: { source: 'mail' }, responses: {} }])
+  await device.flush()
+
+  profile = armed(second, { type: 'continue', journeyId: String(started?.journey_id), generation: 1 })
+  assert.deepEqual(await device.sync(), { kind: 'taken' })
+  device.foreground()
+  const again = reportsOf(device)
+  assert.deepEqual([again[0]?.journey_id, again[0]?.leg_generation], [started?.journey_id, 1])
+  assert.equal(again.at(-1)?.leg_generation, 1)
+  await device.flush()
+  assert.deepEqual(device.outbox(), [])
+  await eventually(async () => (await storedCount(distinctId, '$journey_leg_completed')) === 2)
+})
+
+const reportsOf = (device: Device) =>
+  device.outbox().flatMap(({ properties }) => ('journey_id' in properties ? [properties] : []))
+
+/** Armed by hand: what the server published, as the server will arm it. */
+function armed({ descriptor, locator, envelope }: Sample, binding: Sample): Sample {
+  const release = { locator, envelope }
+  return { ...emptyProfile(), armedLegs: [armOf(descriptor, release, { binding })], releases: [release] }
+}
+
+async function publishedReleases(): Promise<Sample[]> {
+  const place = { project_id: project.id }
+  const { id } = await project.post('/signing_keys', place)
+  await project.post(`/signing_keys/${id}/activate`, {})
+  await project.post('/experiences', { ...place, key: 'welcome', name: 'Welcome' })
+  const at = (path: string) => `/experiences/welcome/${path}?project_id=${project.id}`
+  const saved = await service.workspace('PUT', at('draft'), { body: aDraft(), headers: { 'if-match': '0' } })
+  assert.equal(saved.status, 200)
+  await project.post(at('versions'), {})
+  const legs = await service.pool.query<{ id: string }>(
+    'select distinct descriptor_sha256 as id from publication_leg where scope_id = $1',
+    [await project.scopeId()],
+  )
+  assert.equal(legs.length, 2)
+  return Promise.all(legs.map((leg) => project.get(`/releases/${leg.id}`)))
+}
+
+async function discoveredKeys(): Promise<Map<string, Uint8Array>> {
+  const { body } = await send(service.url, 'GET', '/.well-known/release-keys', undefined)
+  return new Map(body.keys.map(({ kid, x }: { kid: string; x: string }) => [kid, Buffer.from(x, 'base64url')]))
+}
