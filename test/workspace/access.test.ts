@@ -19,6 +19,11 @@ const adminOnly = new Set([
   'createInvitation',
   'listInvitations',
   'listAuditLog',
+  'createSigningKey',
+  'importSigningKey',
+  'activateSigningKey',
+  'retireSigningKey',
+  'revokeSigningKey',
 ])
 const forEverybody = new Set(['revokeToken', 'removeMember'])
 /** Needs no verified address. */

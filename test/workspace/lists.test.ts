@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { aDraft } from '../harness/a-draft.ts'
 import { type Api, assertRefused, startApi } from './api.ts'
 
 const api: Api = await startApi()
@@ -31,18 +32,38 @@ const lists: Record<string, () => Promise<string[]>> = {
     five(
       async (i) => (await third.post('/products', { key: `p${i}`, name: 'P', type: 'one_time', grants: [] })).body.id,
     ),
+  '/signing_keys': () => five(async () => (await third.post('/signing_keys', {})).body.id),
+  '/experiences': () => five(async (i) => (await third.post('/experiences', { key: `e${i}`, name: 'E' })).body.id),
+  '/publications': () => five(published),
   '/customers': () => five(async (i) => (await third.post('/customers', { distinct_id: `c${i}` })).body.id),
   [`/customers/${customer.id}/grants`]: () =>
     five(async () => (await ws.post(`/customers/${customer.id}/grants`, { feature: 'listed', allowance: 1 })).body.id),
 }
 const other = await api.workspace()
 const third = await api.workspace()
+const fourth = await api.workspace()
+
+/** Publishes in a workspace that has nothing else. */
+async function published(i: number): Promise<string> {
+  if (i === 0) {
+    await fourth.post('/apps', { project_id: fourth.projectId, platform: 'ios', name: 'A' })
+    await fourth.post(`/signing_keys/${(await fourth.post('/signing_keys', {})).body.id}/activate`, {})
+    await fourth.post('/experiences', { key: 'e', name: 'E' })
+    await fourth.call('PUT', '/experiences/e/draft', { body: aDraft(), headers: { 'if-match': '0' } })
+  }
+  await fourth.post('/experiences/e/versions', {})
+  return (await fourth.get('/publications?limit=1')).body.data[0].id
+}
+
 const callers: Record<string, typeof ws> = {
   '/projects': other,
   '/apps': other,
   '/features': third,
   '/products': third,
   '/customers': third,
+  '/signing_keys': third,
+  '/experiences': third,
+  '/publications': fourth,
 }
 
 for (const [path, make] of Object.entries(lists)) {
