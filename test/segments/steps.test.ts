@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import {
   auditSegments,
@@ -237,6 +238,16 @@ test('a customer that cannot be read is set aside: events, timers and definition
   assert.deepEqual(await shown(known), ['ready', 0])
   assert.deepEqual(await shown(added), ['ready', 20])
   assert.deepEqual((await auditSegments(pool, scope, { now: clock.at, customers: 100, keptDays: 400 }))?.wrong, [])
+})
+
+test('a timer of a customer that is no more rings once', async () => {
+  const scope = await lane.scope()
+  await lane.define(scope, { performed: { event: 'e' } })
+  await lane.settle(scope)
+  await pool.transaction((tx) => mark(tx, scope, [randomUUID()], 'event'))
+  const kinds = []
+  for (let n = 0; n < 3; n++) kinds.push(await takeStep({ pool, log, consumers: [] }, scope, clock.at))
+  assert.deepEqual(kinds, ['timers', null, null])
 })
 
 test('a customer on whom a consumer fails is set aside, and told of when the consumer is well', async () => {

@@ -6,6 +6,7 @@ import { blame } from './blame.ts'
 import type { CompiledSet, Version } from './compile.ts'
 import { type Budget, eachEvent, laneBudget } from './scratch-store.ts'
 import {
+  dropTimers,
   insertChanges,
   type StoredCustomer,
   selectStates,
@@ -70,7 +71,8 @@ export async function processVisits(
   visits: readonly Visit[],
   moment: Moment,
 ): Promise<Processed> {
-  const found = await find(tx, scope, set, visits, moment)
+  const { found, gone } = await find(tx, scope, set, visits, moment)
+  await dropTimers(tx, scope, gone)
   let { closed, failures } = await look(tx, scope, set, found, moment)
   const blamed = new Set<number>()
   const aside: Aside[] = []
@@ -133,16 +135,19 @@ async function find(
   set: CompiledSet,
   visits: readonly Visit[],
   { areCurrent = false }: Moment,
-): Promise<Iterable<Looked>> {
+): Promise<{ found: Iterable<Looked>; gone: string[] }> {
   let waiting = new Map<string, Visit>()
   for (const visit of visits) join(waiting, visit)
   const found = new Map<string, Looked>()
+  const gone: string[] = []
   while (waiting.size > 0) {
     const asked = new Map([...waiting].map(([id, visit]) => [id, needsProperties(set, visit)]))
     const stored = await selectStates(tx, scope, asked, { newWhole: set.byProperty.size > 0, areCurrent })
     const survivors = new Map<string, Visit>()
     for (const [id, visit] of waiting) {
       const customer = stored.get(id)
+      // What rings for one that is no more would ring for ever.
+      if (!customer || customer.mergedInto !== null) gone.push(id)
       if (!customer) continue
       if (customer.mergedInto === null) found.set(id, { visit, stored: customer })
       else {
@@ -154,7 +159,7 @@ async function find(
     }
     waiting = survivors
   }
-  return found.values()
+  return { found: found.values(), gone }
 }
 
 function needsProperties(set: CompiledSet, { whole, recount: again, keys }: Visit): boolean {

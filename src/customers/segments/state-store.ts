@@ -135,7 +135,7 @@ const writeTimers: Statement = {
       or segment_timer.cause = 'timer'`,
 }
 
-const dropTimers: Statement = {
+const deleteTimers: Statement = {
   name: 'segments_drop_timers',
   text: `
     delete from segment_timer t
@@ -156,8 +156,13 @@ export async function writeDue(tx: Tx, scope: Scope, rows: readonly (Due & { cus
       await raw(tx.client, writeTimers, [scope.scopeId, ids, dues, causes, rang])
     }
     const gone = own.filter(({ at }) => at === null).map(({ customerId }) => customerId)
-    if (gone.length > 0) await raw(tx.client, dropTimers, [scope.scopeId, uuids(gone), rang])
+    if (gone.length > 0) await raw(tx.client, deleteTimers, [scope.scopeId, uuids(gone), rang])
   }
+}
+
+/** Whatever they were to be looked at for. */
+export async function dropTimers(tx: Tx, scope: Scope, customerIds: string[]): Promise<void> {
+  if (customerIds.length > 0) await raw(tx.client, deleteTimers, [scope.scopeId, uuids(customerIds), true])
 }
 
 const markCustomers: Statement = {
@@ -316,5 +321,5 @@ const dropStates: Statement = {
 /** Forgets customers: their counts and timers, not their memberships. */
 export async function deleteStates(tx: Tx, scope: Scope, customerIds: string[]): Promise<void> {
   await raw(tx.client, dropStates, [scope.scopeId, uuids(customerIds)])
-  await raw(tx.client, dropTimers, [scope.scopeId, uuids(customerIds), true])
+  await dropTimers(tx, scope, customerIds)
 }
