@@ -71,20 +71,32 @@ export async function selectStandings(
   )
 }
 
-/** The distinct ids of what record `q` has become. */
+/** The distinct ids of what record `q` has become. Look-ups one by one: as joins they read whole tables, which nobody has analysed. */
 const namesOf = (schema: string) => `
   (with recursive chain as (
      select q.id, 0 as step
      union all
      select c.merged_into, chain.step + 1
      from chain
-     join ${schema}customer c on c.scope_id = $1 and c.id = chain.id
+     cross join lateral (
+       select merged_into
+       from ${schema}customer
+       where scope_id = $1
+         and id = chain.id
+       limit 1
+     ) c
      where c.merged_into is not null
        and chain.step < ${mergeChainMax}
    )
    select a.distinct_id
    from chain
-   join ${schema}customer_alias a on a.scope_id = $1 and a.customer_id = chain.id)`
+   cross join lateral (
+     select distinct_id
+     from ${schema}customer_alias
+     where scope_id = $1
+       and customer_id = chain.id
+     offset 0
+   ) a)`
 
 /** Something that the history says otherwise. JSON, shortened; null: there is none. */
 export interface Difference {

@@ -134,12 +134,14 @@ export async function selectFirstSeen(
          and distinct_id = q.id
        limit 1
      ) l
-     where not exists (
-       select
+     left join lateral (
+       select true as is_known
        from customer_alias
        where scope_id = $1
          and distinct_id = q.id
-     )`,
+       limit 1
+     ) here on true
+     where here.is_known is null`,
     [scopeId, distinctIds],
   )
   return new Map(rows.map(({ distinct_id: id, ms }) => [id, ms]))
