@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { parseStrict } from './strict-json.ts'
 
 /** A rule that is broken, and the path of the value that breaks it: `$.armedLegs[0].binding`. */
 export interface Problem {
@@ -34,6 +35,16 @@ export function hold(at: At, holds: boolean, rule: string): boolean {
 
 export function into(at: At, key: string | number): At {
   return { ...at, path: typeof key === 'number' ? `${at.path}[${key}]` : `${at.path}.${key}` }
+}
+
+/** The value of strict JSON; undefined, and said, when the bytes are none. */
+export function parse(bytes: Uint8Array, at: At): { value: unknown } | undefined {
+  try {
+    return { value: parseStrict(bytes) }
+  } catch (error) {
+    say(at, `is strict JSON: ${error instanceof Error ? error.message : String(error)}`)
+    return undefined
+  }
 }
 
 /** Object, but neither array nor null. */

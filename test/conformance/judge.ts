@@ -14,12 +14,12 @@ import {
   type Of,
   object,
   type Problem,
+  parse,
   say,
   text,
 } from './check.ts'
 import type { Highest } from './newest.ts'
 import { type Profile, readProfile } from './profile.ts'
-import { parseStrict } from './strict-json.ts'
 
 /** One request to the App API and what came back. */
 export interface Exchange {
@@ -63,7 +63,7 @@ export function judge(exchange: Exchange, expected: Expectations): Verdict {
   hold(at, !headers.has('content-encoding'), 'is not compressed')
   hold(at, (headers.get('x-request-id') ?? '') !== '', 'has an X-Request-Id')
   if (operation === 'POST /profile' && (status === 200 || status === 304)) return judgeProfile(exchange, expected, at)
-  const body = parse(bytes, at)
+  const body = parse(bytes, at)?.value
   if (status >= 400) checkError(exchange, body, at)
   else if (status === 200) check?.({ body, sent: isObject(exchange.sent) ? exchange.sent : {}, at })
   else say(at, `answers 200 or an error, not ${status}`)
@@ -119,13 +119,4 @@ function speechOf(headers: Headers): { namespace: string; mode: Mode } {
   const header = [...headers.keys()].find((each) => each.endsWith('-app-environment'))
   const namespace = header?.slice(0, -'-app-environment'.length) ?? 'service'
   return { namespace, mode: namespace === 'service' ? 'spec' : 'clients' }
-}
-
-function parse(bytes: Uint8Array, at: At): unknown {
-  try {
-    return parseStrict(bytes)
-  } catch (error) {
-    say(at, `is strict JSON: ${error instanceof Error ? error.message : String(error)}`)
-    return undefined
-  }
 }

@@ -21,9 +21,9 @@ import {
   nullOr,
   type Of,
   type Problem,
+  parse,
   record,
   sameSet,
-  say,
   tagged,
   text,
   textWhich,
@@ -34,7 +34,6 @@ import { entryCondition } from './leg.ts'
 import { checkNewest, type Highest } from './newest.ts'
 import { durationMs } from './policy.ts'
 import { type Reader, type Verified, verifyRelease } from './release.ts'
-import { parseStrict } from './strict-json.ts'
 
 export const profileBytesMax = 24 * 1024 * 1024
 const armsMax = 1024
@@ -258,13 +257,4 @@ function compare(one: (string | number)[], other: (string | number)[]): number {
     if (a !== b) return a < b ? -1 : 1
   }
   return 0
-}
-
-function parse(bytes: Uint8Array, at: At): { value: unknown } | undefined {
-  try {
-    return { value: parseStrict(bytes) }
-  } catch (error) {
-    say(at, `is strict JSON: ${error instanceof Error ? error.message : String(error)}`)
-    return undefined
-  }
 }

@@ -12,13 +12,13 @@ import {
   type Mode,
   type Of,
   type Problem,
+  parse,
   say,
   text,
   word,
 } from './check.ts'
 import { canonical, type Descriptor, descriptor, identityKeys } from './descriptor.ts'
 import { type Runtime, refusals } from './requirements.ts'
-import { parseStrict } from './strict-json.ts'
 
 export const envelopeBytesMax = 6 * 1024 * 1024
 export const descriptorBytesMax = 4 * 1024 * 1024
@@ -191,15 +191,6 @@ function readDescriptor(located: Locator, bytes: Buffer, reader: Reader, at: At)
   const unmet = requirements === null || reader.runtime === undefined ? [] : refusals(requirements, reader.runtime)
   for (const need of unmet) say(into(here, `requirements.${need}`), 'is met by the device')
   return unmet.length > 0 ? { step: 'requirements' } : { descriptor: parsed.value }
-}
-
-function parse(bytes: Buffer, at: At): { value: unknown } | undefined {
-  try {
-    return { value: parseStrict(bytes) }
-  } catch (error) {
-    say(at, `is strict JSON: ${error instanceof Error ? error.message : String(error)}`)
-    return undefined
-  }
 }
 
 /** Undefined unless it is the one way to write these bytes: standard alphabet, padded, nothing between. */

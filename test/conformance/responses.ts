@@ -98,7 +98,7 @@ export type Responses = Of<typeof responses>
 
 type Operand = 'number_bound' | 'text' | 'values' | 'minimum' | 'maximum'
 interface Kind {
-  kinds: number[]
+  kind: number
   fits: (field: Field) => boolean
   mode: number
   codes: string[]
@@ -112,19 +112,19 @@ const of =
     types.includes(each.type)
 const many = (each: Field) => each.type === 'enum' && each.multiple === true
 const kinds: Kind[] = [
-  { kinds: [1], fits: of('number'), mode: 0, codes: ['min'], operand: 'number_bound' },
-  { kinds: [2], fits: of('number'), mode: 1, codes: ['max'], operand: 'number_bound' },
-  { kinds: [3], fits: of('date'), mode: 0, codes: ['min'], operand: 'text' },
-  { kinds: [4], fits: of('date'), mode: 1, codes: ['max'], operand: 'text' },
-  { kinds: [12], fits: of('date'), mode: 0, codes: ['date'] },
-  { kinds: [5], fits: of('enum'), mode: 1, codes: ['values'], operand: 'values' },
-  { kinds: [7], fits: many, mode: 0, codes: ['minItems'], operand: 'minimum', flags: 1 },
-  { kinds: [7], fits: many, mode: 1, codes: ['maxItems'], operand: 'maximum', flags: 2 },
-  { kinds: [8], fits: of('string'), mode: 0, codes: ['minLength'], operand: 'minimum', flags: 1 },
-  { kinds: [8], fits: of('string'), mode: 1, codes: ['maxLength'], operand: 'maximum', flags: 2 },
-  { kinds: [9], fits: of('string'), mode: 0, codes: ['format', 'pattern'], operand: 'text' },
-  { kinds: [11], fits: of('string'), mode: 0, codes: ['format'] },
-  { kinds: [10], fits: () => true, mode: 0, codes: ['required'] },
+  { kind: 1, fits: of('number'), mode: 0, codes: ['min'], operand: 'number_bound' },
+  { kind: 2, fits: of('number'), mode: 1, codes: ['max'], operand: 'number_bound' },
+  { kind: 3, fits: of('date'), mode: 0, codes: ['min'], operand: 'text' },
+  { kind: 4, fits: of('date'), mode: 1, codes: ['max'], operand: 'text' },
+  { kind: 12, fits: of('date'), mode: 0, codes: ['date'] },
+  { kind: 5, fits: of('enum'), mode: 1, codes: ['values'], operand: 'values' },
+  { kind: 7, fits: many, mode: 0, codes: ['minItems'], operand: 'minimum', flags: 1 },
+  { kind: 7, fits: many, mode: 1, codes: ['maxItems'], operand: 'maximum', flags: 2 },
+  { kind: 8, fits: of('string'), mode: 0, codes: ['minLength'], operand: 'minimum', flags: 1 },
+  { kind: 8, fits: of('string'), mode: 1, codes: ['maxLength'], operand: 'maximum', flags: 2 },
+  { kind: 9, fits: of('string'), mode: 0, codes: ['format', 'pattern'], operand: 'text' },
+  { kind: 11, fits: of('string'), mode: 0, codes: ['format'] },
+  { kind: 10, fits: () => true, mode: 0, codes: ['required'] },
 ]
 const unused = { number_bound: 0, text: '', values: [], minimum: 0, maximum: 0 }
 
@@ -134,7 +134,7 @@ function checkRules(each: Field, model: string, at: At): void {
     hold(here, sent.model === model && sent.property === each.key, 'names the field that it belongs to')
     hold(into(here, 'value_count'), sent.value_count === sent.values.length, 'counts the values')
     const kind = kinds.find(
-      (known) => known.kinds.includes(sent.kind) && known.mode === sent.mode && known.codes.includes(sent.code),
+      (known) => known.kind === sent.kind && known.mode === sent.mode && known.codes.includes(sent.code),
     )
     if (kind === undefined || !kind.fits(each)) {
       say(here, 'has a kind, mode and code that go with its field')
@@ -144,7 +144,7 @@ function checkRules(each: Field, model: string, at: At): void {
   })
 }
 
-function checkOperands(sent: Rule, each: Field, { operand, flags = 0, kinds: [kind] }: Kind, at: At): void {
+function checkOperands(sent: Rule, each: Field, { operand, flags = 0, kind }: Kind, at: At): void {
   hold(into(at, 'bound_flags'), sent.bound_flags === flags, `is ${flags}`)
   hold(
     into(at, 'picked_property'),
