@@ -9,6 +9,8 @@ after(() => api[Symbol.asyncDispose]())
 const key = fc.constantFrom('exports', 'chat', 'credits')
 const person = fc.constantFrom('ada', 'grace')
 
+const inBern = { property: { key: 'city', op: 'eq', value: 'Bern' } }
+
 /** What one step asks for in the test environment; most of it is also there in live, under the same names. */
 const step = fc.oneof(
   fc
@@ -34,6 +36,14 @@ const step = fc.oneof(
     .tuple(person, key)
     .map(([id, feature]) => ['POST', `/customers/{${id}}/entities`, { feature, entity_id: 'seat' }] as const),
   fc.constant(['POST', '/apps/{app}/publishable_keys', undefined] as const),
+  fc
+    .tuple(person, fc.uuid())
+    .map(([distinct_id, uuid]) => ['POST', '/events', { events: [{ event: 'e', distinct_id, uuid }] }] as const),
+  key.map((name) => ['POST', '/segments', { name, definition: { version: 1, where: inBern } }] as const),
+  person.map((id) => ['POST', `/customers/{${id}}/merge`, { source_distinct_id: 'grace', force: true }] as const),
+  person.map((id) => ['DELETE', `/customers/{${id}}`, undefined] as const),
+  fc.constant(['POST', '/signing_keys', {}] as const),
+  key.map((key) => ['POST', '/experiences', { key, name: 'T' }] as const),
   fc.tuple(person, key, fc.nat(5)).map(([id, feature, quantity]) => ['spend', id, { feature, quantity }] as const),
 )
 
@@ -41,13 +51,20 @@ const step = fc.oneof(
 async function liveAnswers(ws: Workspace, appId: string): Promise<unknown[]> {
   const get = async (path: string) => (await ws.get(path, { environment: 'live' })).body
   const lists = await Promise.all(
-    ['/features', '/products', '/customers', `/apps/${appId}`, `/apps/${appId}/publishable_keys`].map(get),
+    [
+      ...['/features', '/products', '/customers', `/apps/${appId}`, `/apps/${appId}/publishable_keys`],
+      ...['/segments', '/signing_keys', '/experiences', '/publications'],
+    ].map(get),
+  )
+  // Without how fresh they are.
+  const ofEvents = await Promise.all(
+    ['/events', '/event_names', '/customer_changes'].map(async (path) => (await get(path)).data),
   )
   const customers: { id: string }[] = lists[2].data
   const each = customers.flatMap(({ id }) =>
-    ['', '/balances', '/ledger', '/operations'].map((part) => `/customers/${id}${part}`),
+    ['', '/balances', '/ledger', '/operations', '/merges', '/memberships'].map((part) => `/customers/${id}${part}`),
   )
-  return [...lists, ...(await Promise.all(each.map(get)))]
+  return [...lists, ...ofEvents, ...(await Promise.all(each.map(get)))]
 }
 
 async function furnish(ws: Workspace, environment: string): Promise<void> {
