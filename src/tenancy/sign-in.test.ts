@@ -4,7 +4,7 @@ import pino from 'pino'
 import { testDatabase } from '../../test/harness/database.ts'
 import { isRetryable, Pool } from '../db/pool.ts'
 import { resetsWaitingMax } from '../kernel/limits.ts'
-import { openSignIn } from './sign-in.ts'
+import { openSignIn, signInRefusal } from './sign-in.ts'
 
 const options = { sealingKey: Buffer.alloc(32, 1), publicUrl: 'http://localhost', log: pino({ level: 'silent' }) }
 
@@ -39,4 +39,12 @@ test('what the database says comes through the library as it was', async () => {
   await using broken = openSignIn({ pool: database.pool, ...options })
   await database.pool.query('alter table users rename to gone')
   await assert.rejects(broken.createSession(person), { code: '42P01' })
+})
+
+test('each reason of the library for not signing in is one of ours, and one that nobody foresaw keeps its words', () => {
+  const refused = (code: string) => signInRefusal({ body: { code }, message: 'as the library says it' })
+  assert.equal(refused('INVALID_EMAIL_OR_PASSWORD').code, 'invalid_credentials')
+  assert.equal(refused('EMAIL_NOT_VERIFIED').code, 'email_verification_required')
+  const other = refused('FAILED_TO_CREATE_SESSION')
+  assert.deepEqual([other.code, other.message], ['token_create_failed', 'as the library says it'])
 })

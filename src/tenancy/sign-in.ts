@@ -113,7 +113,8 @@ interface LibraryError {
   message: string
 }
 
-function signInRefusal({ body, message }: LibraryError): Refusal {
+/** Why nobody is signed in; whatever the library may think of besides, its words go to the caller. */
+export function signInRefusal({ body, message }: LibraryError): Refusal {
   if (body?.code === 'INVALID_EMAIL_OR_PASSWORD') return refuse('invalid_credentials')
   if (body?.code === 'EMAIL_NOT_VERIFIED') return refuse('email_verification_required')
   return refuse('token_create_failed', { message })
