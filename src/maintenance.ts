@@ -8,8 +8,8 @@ import { forgetExpired, forgetIdempotentAnswers } from './tenancy/index.ts'
 const everyMs = 3600_000
 
 /**
- * Notes how far the log's order goes, makes partitions ahead of time and forgets old idempotent answers and sessions: now, and every hour, when it also forgets
- * old events and sweeps the ledger. Safe in any number of processes.
+ * Notes how far the log's order goes, makes partitions ahead of time and forgets old answers and sessions: now, and every
+ * hour, when it also forgets old events and sweeps the ledger. Safe in any number of processes.
  */
 export async function startMaintenance(pool: Pool, config: Config, log: Logger): Promise<Disposable> {
   await maintain(pool)

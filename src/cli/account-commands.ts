@@ -78,7 +78,7 @@ export const accountCommands: Command[] = [
     name: 'workspaces access',
     takes: '<workspace id> active|api_disabled|payment_required',
     summary: 'let a workspace use the Workspace API, or answer it with 402',
-    details: 'Apps go on working: this is about secret keys only.',
+    details: 'Apps go on working; secret keys and sessions get the 402.',
     words: { min: 2, max: 2 },
     run: async (input) => (await import('./workspaces.ts')).setWorkspaceAccess(input),
   },

@@ -80,7 +80,7 @@ and names nobody. "-" is standard output.`,
     takes: '[--project ID] [--environment test|live]',
     summary: 'write the catalogue of a project as one readable file',
     details: `
-Features and Products of one environment (live unless said), as JSON on standard output, without ids: to keep under version
+Features, Products and Segments of one environment (live unless said), as JSON on standard output, without ids: to keep under version
 control, to compare, or to import elsewhere. --project may be left out where there is only one.
 
   turnpike export --environment test > catalogue.json`,

@@ -53,12 +53,25 @@ describe('doctor', () => {
     const { port } = deaf.address() as { port: number } // a TCP address after listen
     await using bare = await testDatabase()
     await bare.pool.query('delete from schema_migration where number > 3')
+    await using stopped = await testDatabase()
+    for (const row of [
+      `workspace (id, name, slug) values ('ws', 'A', 'a')`,
+      `project (id, workspace_id, name) values ('p', 'ws', 'A')`,
+      `scope (project_id, environment) values ('p', 'live')`,
+      `lane (id, stopped_until, stopped_why) select id, 'infinity', 'of a bad deploy' from scope`,
+    ]) {
+      await stopped.pool.query(`insert into ${row}`)
+    }
     const cases: [Record<string, string>, RegExp][] = [
       [{ ...good, PORT: 'x' }, /^problem +settings +PORT is not valid.*\n +→ correct the environment variable/m],
       [{ ...good, DATABASE_URL: 'postgresql://x@127.0.0.1:1/x' }, /^problem +database .*does not answer.*\n +→ /m],
       [
         { ...good, DATABASE_URL: bare.url },
         /^problem +migrations +\d+ of \d+ are not applied yet\n +→ start the service, or run: turnpike migrate/m,
+      ],
+      [
+        { ...good, DATABASE_URL: stopped.url },
+        /^problem +events +lanes stopped: 1, the first because of a bad deploy/m,
       ],
       [{ ...good, SMTP_URL: `smtp://127.0.0.1:${port}` }, /^problem +mail +.* says "554 go away"/m],
       [{ ...good, SMTP_URL: 'smtp://127.0.0.1:1' }, /^problem +mail +127\.0\.0\.1:1 does not answer/m],
@@ -147,7 +160,7 @@ test('help names every command, a group and one alone; what is none is one line 
     assert.match(all.out, new RegExp(`^  ${name} `, 'm'))
   }
   assert.match((await turnpike(['help', 'users'])).out, /users create[\s\S]*users set-password/)
-  assert.match((await turnpike(['restore', '--help'])).out, /^turnpike restore <file>\n\n {2}load a backup/)
+  assert.match((await turnpike(['restore', '--help'])).out, /^turnpike restore <file> \[--tombstones FILE\]\n\n {2}load a backup/)
   assert.equal((await turnpike([])).out, all.out)
   assert.match((await turnpike(['--version'])).out, /^\d+\.\d+\.\d+\n$/)
   for (const args of [['nothing'], ['users'], ['help', 'nothing'], ['doctor', '--loud']]) {

@@ -52,13 +52,15 @@ ${keywords}`,
 export const workspaceApi: Api = {
   info: {
     title: 'Turnpike Workspace API',
-    description: `What your backend calls: projects, apps, Features, Products, customers and grants.
+    description: `What your backend calls: people and keys, projects and apps, Features, Products, customers and grants, Segments, events and
+questions about them, Experiences and their signing keys.
 
 **Key.** \`Authorization: Bearer sk_…\`, a workspace's API key. People use the token of their session instead (\`POST /tokens\`) and name
-the workspace in \`Service-Workspace-Id\`. A member reads and edits catalogue and customers; an admin or owner also projects, apps,
-keys, credentials and members, and deletes. Keys and members are managed with a session only. The header \`X-Service-Env\` selects \`test\` or \`live\` (the default).
+the workspace in \`Service-Workspace-Id\`. A member reads and edits catalogue, customers, Segments and Experiences; an admin or owner also
+projects, apps, keys, signing keys and members, and deletes. Keys and members are managed with a session only. The header \`X-Service-Env\` selects \`test\` or \`live\` (the default).
 
-**Lists** take \`limit\` and \`cursor\`, newest first; pass \`next_cursor\` on until it is null. **PATCH** changes the named fields
+**Lists** take \`limit\` and \`cursor\`, newest first; pass \`next_cursor\` on until it is null. Lists by position, of
+events and of customer changes, are oldest first and never end. **PATCH** changes the named fields
 only. Unknown fields are refused. Where the workspace has exactly one project, \`project_id\` may be left out.
 
 **Repeating.** Every POST takes an \`Idempotency-Key\`: the same key and body get the first answer again, with

@@ -5,7 +5,7 @@ import { serverFacts, serverObjection } from '../../db/check-server.ts'
 import { appliedMigrations, knownMigrations } from '../../db/migrate.ts'
 import { Pool, sqlState } from '../../db/pool.ts'
 import { visitEmbedded } from '../../db/visit-embedded.ts'
-import { laneLag } from '../../events/index.ts'
+import { laneLag, logGauges } from '../../events/index.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { clockSkewMsMax } from '../../kernel/limits.ts'
 import { StartError } from '../../kernel/start-error.ts'
@@ -114,8 +114,23 @@ async function lookAtKey(config: Config, pool: Pool): Promise<Finding> {
 async function lookAtLanes(pool: Pool): Promise<Finding> {
   const { lagMs, rows } = await laneLag(pool)
   const says = `${rows} events wait to be applied, the oldest for ${Math.round(lagMs / 1000)} s`
-  if (lagMs <= lagMsMax) return ok('events', says)
-  return warning('events', says, 'see that a process with ROLE=worker runs, and what its log says')
+  const { stopped, deadEvents } = await logGauges(pool)
+  if (stopped[0]) {
+    const { why } = stopped[0]
+    return problem(
+      'events',
+      `lanes stopped: ${stopped.length}, the first because ${why}`,
+      'mend that, then restart a worker',
+    )
+  }
+  if (lagMs > lagMsMax)
+    return warning('events', says, 'see that a process with ROLE=worker runs, and what its log says')
+  if (deadEvents === 0) return ok('events', says)
+  return warning(
+    'events',
+    `could not be applied: ${deadEvents}`,
+    'GET /v1/dead_events says why; replay them when mended',
+  )
 }
 
 async function lookAtAccess(pool: Pool): Promise<Finding> {

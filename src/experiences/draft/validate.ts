@@ -165,7 +165,7 @@ function checkTargets({ graph: authored }: Draft, graph: Graph, findings: Findin
     }
     if (entry?.type === 'always') {
       const message =
-        '"always" is compiled to app_foregrounded where clients refuse it; see the setting deliver_always.'
+        '"always" is compiled to app_foregrounded where clients refuse it, as they do under another NAMESPACE.'
       findings.add(under(path, 'entry'), 'W_always', message)
     }
   }

@@ -6,7 +6,7 @@ import { closed, usageId } from '../schema.ts'
 
 export const id = Type.String({ minLength: 1, maxLength: 64, 'x-storable': true })
 
-/** Of Features and Products: the id or the key. */
+/** Of what has a key: the id or the key. */
 export const idOrKey = Type.String({ minLength: 1, maxLength: featureIdCharsMax, 'x-storable': true })
 
 export const byId = closed({ id })
