@@ -160,7 +160,10 @@ test('help names every command, a group and one alone; what is none is one line 
     assert.match(all.out, new RegExp(`^  ${name} `, 'm'))
   }
   assert.match((await turnpike(['help', 'users'])).out, /users create[\s\S]*users set-password/)
-  assert.match((await turnpike(['restore', '--help'])).out, /^turnpike restore <file> \[--tombstones FILE\]\n\n {2}load a backup/)
+  assert.match(
+    (await turnpike(['restore', '--help'])).out,
+    /^turnpike restore <file> \[--tombstones FILE\]\n\n {2}load a backup/,
+  )
   assert.equal((await turnpike([])).out, all.out)
   assert.match((await turnpike(['--version'])).out, /^\d+\.\d+\.\d+\n$/)
   for (const args of [['nothing'], ['users'], ['help', 'nothing'], ['doctor', '--loud']]) {
