@@ -171,11 +171,16 @@ describe('GET /customers/{id}/operations', () => {
     await reverse('one-0')
     const whole: Body[] = (await ws.get(`/customers/${customer}/operations`)).body.data
     assert.equal(whole.length, 15)
-    const times = whole.map(({ occurred_at }) => occurred_at)
-    assert.deepEqual(times, times.toSorted().toReversed())
+    const times = whole.map(({ occurred_at }): number => Date.parse(occurred_at))
+    assert.deepEqual(
+      times,
+      times.toSorted((a, b) => b - a),
+    )
     // Spends of one millisecond have no order among them.
-    const oldest = whole.slice(-5).map(({ id }) => id)
-    assert.deepEqual(oldest.toSorted(), ['one-0', 'one-1', 'one-2', 'one-3', 'one-4'])
+    assert.deepEqual(
+      new Set(whole.slice(-5).map(({ id }) => id)),
+      new Set(['one-0', 'one-1', 'one-2', 'one-3', 'one-4']),
+    )
     assert.equal(whole.filter(({ accepted }) => !accepted).length, 7)
     for (const { accepted, quantity, paid } of whole) {
       assert.deepEqual(
