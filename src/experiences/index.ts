@@ -8,6 +8,7 @@ export {
   saveDraft,
 } from './authoring/experiences.ts'
 export { judgeDraft } from './authoring/judge.ts'
+export type { DeclaredField, Plan, PlanOutputs, PlanSection, PlanStep } from './compile/plan.ts'
 export { envelopeOf } from './compile/release.ts'
 export { type PublishedKey, type SigningKey, selectKeys as listKeys, selectPublishedKeys } from './keys/key-store.ts'
 export { createKey, getKey, importKey, type KeyEdit, withdrawKey } from './keys/keys.ts'

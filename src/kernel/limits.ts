@@ -365,3 +365,26 @@ export const findingCharsMax = 200
 /** What clients take as one descriptor, and as the steps of one leg. */
 export const descriptorBytesMax = 4 * MiB
 export const legStepsMax = 10_000
+
+/** Journeys: how long a leg is offered unless its author says otherwise, and what a device gets beyond the waits of a leg. */
+export const armDays = 7
+export const runSlackDays = 7
+/** How long a journey may last unless its author says otherwise. */
+export const lifetimeDays = 30
+/** Server steps that one transaction runs of a journey; then it pauses. Transitions of one journey, ever. */
+export const immediateStepsMax = 64
+export const immediateParkMs = 1000
+export const journeyTransitionsMax = 1000
+/** Goals are watched for so long after a journey's end, beyond their own window. */
+export const watchSlackDays = 30
+/** Timers, and rows of the inbox, that one transaction takes. */
+export const timersAtOnce = 500
+/** Between looks for due timers, drawn anew each time: workers don't look at once. */
+export const timerPollMsMin = 50
+export const timerPollMsMax = 250
+/** Tries of a timer or an input that fails alone, before it is set aside; the pause doubles from the first. */
+export const journeyTriesMax = 8
+export const journeyRetryMsMin = 1000
+export const journeyRetryMsMax = 600_000
+/** A timeout that events still come before is looked at again so soon. */
+export const timeoutRecheckMs = 100

@@ -92,13 +92,15 @@ test('facts are what entry condition and steps ask for, and nothing else', () =>
 
 test('a leg ends where the server goes on, and the plan knows every outcome of it', () => {
   const { legs, plan } = compiled(aDraft())
+  const none = { eventFields: [], responseFields: [] }
+  const [armForMs, runForMs] = [null, 7 * 86_400_000]
   assert.deepEqual(plan, {
-    entry: 'tell',
-    isDeviceEnrolled: true,
+    ...{ entry: 'tell', isDeviceEnrolled: true, priority: 0, policy: aDraft().policy, fields: {} },
     sections: {
-      again: { legId: legs[0]?.legId, armForMs: null, outcomes: { greeted: null } },
-      tell: { legId: legs[1]?.legId, armForMs: null, outcomes: { later: 'later' } },
+      again: { ...{ legId: legs[0]?.legId, armForMs, runForMs }, outcomes: { greeted: null }, outputs: { greeted: none } },
+      tell: { ...{ legId: legs[1]?.legId, armForMs, runForMs }, outcomes: { later: 'later' }, outputs: { later: none } },
     },
+    steps: { later: { action: { type: 'delay', durationMs: 86_400_000 }, outlets: { next: 'again' } } },
   })
   const conditions = legs.map(({ body }) => (body.leg as unknown as { entryCondition: object }).entryCondition)
   assert.deepEqual(conditions, [{ type: 'app_foregrounded' }, { type: 'event', eventName: 'signup_done' }])

@@ -5,6 +5,7 @@ import { type FieldFlow, fieldFlow, isDeviceEnrolled } from '../draft/fields.ts'
 import { type Graph, graphOf, type Section, type Target } from '../draft/graph.ts'
 import { nodesOf } from '../ir/grammar.ts'
 import { legIdOf } from './leg-id.ts'
+import { outcomesOf, type Plan, planOf } from './plan.ts'
 
 export interface CompileOptions {
   /** A draft that validation found right. */
@@ -23,13 +24,6 @@ export interface CompiledLeg {
   body: { leg: { id: string }; [key: string]: unknown }
 }
 
-/** Where a journey goes on after a leg. Never sent. */
-export interface Plan {
-  entry: string
-  isDeviceEnrolled: boolean
-  sections: Record<string, { legId: string; armForMs: number | null; outcomes: Record<string, Target> }>
-}
-
 /** Pure: equal drafts give equal legs, whatever the order of their keys. */
 export function compile(options: CompileOptions): { legs: CompiledLeg[]; plan: Plan } {
   const { draft, experienceId } = options
@@ -37,20 +31,7 @@ export function compile(options: CompileOptions): { legs: CompiledLeg[]; plan: P
   const flow = fieldFlow(draft, graph)
   const sections = [...graph.sections.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1))
   const legs = sections.map((section) => compileLeg(options, { graph, flow, section }))
-  const plan: Plan = { entry: draft.graph.entry, isDeviceEnrolled: isDeviceEnrolled(draft), sections: {} }
-  for (const section of sections) {
-    const { key } = section
-    const armForMs = draft.graph.sections?.[key]?.armForMs ?? null
-    plan.sections[key] = { legId: legIdOf(experienceId, key), armForMs, outcomes: outcomesOf(section) }
-  }
-  return { legs, plan }
-}
-
-/** Every outcome that steps or authors know, with where it leads; any other ends the journey. */
-function outcomesOf({ exits, reasons, outcomes }: Section): Record<string, Target> {
-  const own = [...exits].map((target) => [target ?? 'completed', target] as const)
-  const ended = [...reasons].map((reason) => [reason, null] as const)
-  return Object.fromEntries([...ended, ...own, ...Object.entries(outcomes)])
+  return { legs, plan: planOf(draft, graph, legs) }
 }
 
 function compileLeg(
