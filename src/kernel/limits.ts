@@ -341,6 +341,8 @@ export const draftSectionsMax = 64
 export const draftLocalesMax = 20
 /** As clients read expressions. */
 export const irDepthMax = 64
+/** Compiled patterns of conditions kept in memory. */
+export const irPatternsKeptMax = 500
 /** A journey ends by then, and no step of the server waits longer. */
 export const journeyDaysMax = 90
 export const serverWaitDaysMax = 90

@@ -1,9 +1,9 @@
 import type { Json } from '../../events/index.ts'
-import { canonical } from '../canonical.ts'
 import { isObject } from '../draft/shape.ts'
-import { compare, featureHolds, numberOf, periodSeconds, predicate, standingHolds, truthy } from './compare.ts'
+import { compare, numberOf, periodSeconds, predicate, truthy } from './compare.ts'
 import { eventValue } from './event-value.ts'
-import type { IrFacts, Truth } from './facts.ts'
+import { featureHolds, isStandingOp, noStanding, standingHolds } from './feature-facts.ts'
+import { historyKey, type IrFacts, type Truth } from './facts.ts'
 import { isServed } from './served.ts'
 
 /**
@@ -18,11 +18,6 @@ export function evaluate(expr: unknown, facts: IrFacts): Truth {
 /** Whether a condition passes: there is none, or its expression is true. Unknown never passes. */
 export function passes(condition: { expr: unknown } | undefined, facts: IrFacts): boolean {
   return condition === undefined || evaluate(condition.expr, facts) === true
-}
-
-/** By what `IrFacts.history` is looked up: equal nodes are one question. */
-export function historyKey(node: unknown): string {
-  return canonical(node)
 }
 
 /** Undefined is unknown. */
@@ -58,7 +53,9 @@ function valueOf(node: unknown, facts: IrFacts): Json | undefined {
     case 'Segment':
       return segmentHolds(text('op'), text('id'), facts, node.within === undefined ? undefined : inner(node.within))
     case 'Feature':
-      return featureHolds(text('op'), own(facts.features, text('id')), against())
+      return isStandingOp(text('op'))
+        ? standingHolds(text('op').replace('is_', ''), own(facts.standings, text('id')) ?? noStanding)
+        : featureHolds(text('op'), own(facts.features, text('id')), against())
     case 'Subscription':
       return standingHolds(text('op'), facts.subscription)
     case 'Time.Now':

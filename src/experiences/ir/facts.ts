@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../events/index.ts'
+import { canonicalJson } from '../../kernel/canonical-json.ts'
 
 /**
  * What a condition may look at, loaded beforehand. What is left out can't be served: a condition that reads it is unknown.
@@ -16,6 +17,8 @@ export interface IrFacts {
   memberSince?: Readonly<Record<string, number>>
   /** By Feature: all that the customer has access to. One that isn't there isn't had. */
   features?: Readonly<Record<string, FeatureFact>>
+  /** By Feature, how the subscriptions stand that give it. One that isn't there never had any. */
+  standings?: Readonly<Record<string, StandingFact>>
   /** The customer's subscriptions as one. */
   subscription?: StandingFact
   /** The event that is being judged. */
@@ -32,7 +35,6 @@ export interface FeatureFact {
   unlimited: boolean
   /** In units of the Feature; null when boolean or unlimited. */
   balance: number | null
-  standing?: StandingFact
 }
 
 export interface StandingFact {
@@ -49,3 +51,8 @@ export interface EventFact {
 
 /** Unknown never matches, and its negation is unknown too. */
 export type Truth = boolean | 'unknown'
+
+/** By what `IrFacts.history` is looked up: equal nodes are one question. */
+export function historyKey(node: unknown): string {
+  return canonicalJson(node)
+}

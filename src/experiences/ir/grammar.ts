@@ -2,6 +2,7 @@ import { irDepthMax } from '../../kernel/limits.ts'
 import { checkEventName } from '../draft/event-names.ts'
 import { type Findings, under } from '../draft/findings.ts'
 import { isObject } from '../draft/shape.ts'
+import { comparisons, periods, predicates } from './words.ts'
 
 /** An expression as authors and clients write it. What may stand in it is `grammar`. */
 export interface IrNode {
@@ -17,11 +18,6 @@ interface Rule {
   optional?: Record<string, Kind>
 }
 
-const predicates = [
-  ...['eq', 'neq', 'icontains', 'regex', 'gt', 'gte', 'lt', 'lte', 'is_set', 'is_not_set', 'in', 'not_in'],
-  ...['is_date_exact', 'is_date_after', 'is_date_before'],
-] as const
-const periods = ['day', 'week', 'month', 'year'] as const
 const standing = ['trialing', 'expired', 'will_renew', 'will_not_renew'] as const
 const window: Record<string, Kind> = { since: 'node', until: 'node', within: 'node', where: 'where' }
 
@@ -38,7 +34,7 @@ const grammar: Record<string, Rule> = {
   PredOr: { keys: { args: 'nodes' } },
   Not: { keys: { arg: 'node' } },
   Compare: {
-    keys: { op: ['==', '!=', '<', '<=', '>', '>=', 'in', 'not_in'], left: 'node', right: 'node' },
+    keys: { op: comparisons, left: 'node', right: 'node' },
   },
   User: { keys: { op: [...predicates, 'has'], key: 'text' }, optional: { value: 'node' } },
   Event: { keys: { op: [...predicates, 'has'], key: 'text' }, optional: { value: 'node' } },
