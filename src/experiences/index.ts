@@ -10,6 +10,7 @@ export {
 export { judgeDraft } from './authoring/judge.ts'
 export type { DeclaredField, Plan, PlanOutputs, PlanSection, PlanStep } from './compile/plan.ts'
 export { envelopeOf } from './compile/release.ts'
+export type { IrFacts } from './ir/facts.ts'
 export { type PublishedKey, type SigningKey, selectKeys as listKeys, selectPublishedKeys } from './keys/key-store.ts'
 export { createKey, getKey, importKey, type KeyEdit, withdrawKey } from './keys/keys.ts'
 export { type Publication, selectPublications as listPublications, selectRelease } from './publish/publication-store.ts'

@@ -97,8 +97,16 @@ test('a leg ends where the server goes on, and the plan knows every outcome of i
   assert.deepEqual(plan, {
     ...{ entry: 'tell', isDeviceEnrolled: true, priority: 0, policy: aDraft().policy, fields: {} },
     sections: {
-      again: { ...{ legId: legs[0]?.legId, armForMs, runForMs }, outcomes: { greeted: null }, outputs: { greeted: none } },
-      tell: { ...{ legId: legs[1]?.legId, armForMs, runForMs }, outcomes: { later: 'later' }, outputs: { later: none } },
+      again: {
+        ...{ legId: legs[0]?.legId, armForMs, runForMs },
+        outcomes: { greeted: null },
+        outputs: { greeted: none },
+      },
+      tell: {
+        ...{ legId: legs[1]?.legId, armForMs, runForMs },
+        outcomes: { later: 'later' },
+        outputs: { later: none },
+      },
     },
     steps: { later: { action: { type: 'delay', durationMs: 86_400_000 }, outlets: { next: 'again' } } },
   })

@@ -26,7 +26,7 @@ export interface CompiledLeg {
 
 /** Pure: equal drafts give equal legs, whatever the order of their keys. */
 export function compile(options: CompileOptions): { legs: CompiledLeg[]; plan: Plan } {
-  const { draft, experienceId } = options
+  const { draft } = options
   const graph = graphOf(draft)
   const flow = fieldFlow(draft, graph)
   const sections = [...graph.sections.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1))

@@ -2,8 +2,8 @@ import type { Json } from '../../events/index.ts'
 import { isObject } from '../draft/shape.ts'
 import { compare, numberOf, periodSeconds, predicate, truthy } from './compare.ts'
 import { eventValue } from './event-value.ts'
-import { featureHolds, isStandingOp, noStanding, standingHolds } from './feature-facts.ts'
 import { historyKey, type IrFacts, type Truth } from './facts.ts'
+import { featureHolds, isStandingOp, noStanding, standingHolds } from './feature-facts.ts'
 import { isServed } from './served.ts'
 
 /**
@@ -12,7 +12,7 @@ import { isServed } from './served.ts'
  */
 export function evaluate(expr: unknown, facts: IrFacts): Truth {
   if (!isServed(expr, facts)) return 'unknown'
-  return truthOf(valueOf(expr, facts))
+  return truthOf(known(expr, facts))
 }
 
 /** Whether a condition passes: there is none, or its expression is true. Unknown never passes. */
@@ -21,9 +21,9 @@ export function passes(condition: { expr: unknown } | undefined, facts: IrFacts)
 }
 
 /** Undefined is unknown. */
-function valueOf(node: unknown, facts: IrFacts): Json | undefined {
+function known(node: unknown, facts: IrFacts): Json | undefined {
   if (!isObject(node)) return undefined
-  const inner = (child: unknown) => valueOf(child, facts)
+  const inner = (child: unknown) => known(child, facts)
   const text = (key: string) => (typeof node[key] === 'string' ? node[key] : '')
   const against = () => (node.value === undefined ? null : inner(node.value))
   switch (node.type) {
@@ -82,7 +82,7 @@ function valueOf(node: unknown, facts: IrFacts): Json | undefined {
 /** The first that decides ends it; an unknown before that leaves it unknown. */
 function inOrder(nodes: unknown[], deciding: boolean, facts: IrFacts): boolean | undefined {
   for (const node of nodes) {
-    const truth = truthOf(valueOf(node, facts))
+    const truth = truthOf(known(node, facts))
     if (truth === 'unknown') return undefined
     if (truth === deciding) return deciding
   }

@@ -10,7 +10,11 @@ export function isStandingOp(op: string): boolean {
 }
 
 /** Of a Feature that isn't had nothing is left. */
-export function featureHolds(op: string, feature: FeatureFact | undefined, against: Json | undefined): boolean | undefined {
+export function featureHolds(
+  op: string,
+  feature: FeatureFact | undefined,
+  against: Json | undefined,
+): boolean | undefined {
   if (op === 'has') return feature !== undefined
   if (op === 'not_has') return feature === undefined
   if (op === 'is_unlimited') return feature?.unlimited === true

@@ -1,7 +1,7 @@
 import { irDepthMax } from '../../kernel/limits.ts'
 import { isObject, type JsonObject } from '../draft/shape.ts'
-import { isStandingOp } from './feature-facts.ts'
 import { historyKey, type IrFacts } from './facts.ts'
+import { isStandingOp } from './feature-facts.ts'
 import { comparisons, needsValue, periods, predicates, timeTypes } from './words.ts'
 
 /** Whether these facts can serve all of an expression. What isn't well-formed can't be served either. */
@@ -54,7 +54,7 @@ export function isServed(node: unknown, facts: IrFacts, depth = 1): boolean {
     case 'Response.Field':
       return typeof node.key === 'string' && (node.form === undefined ? facts.responses : facts.forms) !== undefined
     default:
-      return facts.history !== undefined && facts.history.has(historyKey(node))
+      return facts.history?.has(historyKey(node)) === true
   }
 }
 
