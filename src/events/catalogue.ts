@@ -60,8 +60,11 @@ export const factNames = [
 const facts = new Set<string>(factNames)
 
 export function isFactName(name: string): boolean {
-  return facts.has(name)
+  return facts.has(name) || name === purchaseCompleted
 }
+
+/** Devices send it too; from the service alone it is true. */
+const purchaseCompleted = '$purchase_completed'
 
 /** The catalogue's entry of a `$` name. */
 export function systemEvent(name: string): SystemEvent | undefined {

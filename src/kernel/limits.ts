@@ -390,3 +390,44 @@ export const journeyRetryMsMin = 1000
 export const journeyRetryMsMax = 600_000
 /** A timeout that events still come before is looked at again so soon. */
 export const timeoutRecheckMs = 100
+
+/** Store evidence: a signed transaction in bytes, a token in characters. */
+export const signedTransactionBytesMax = 2 * MiB
+export const purchaseTokenCharsMax = 16_384
+/** A call to a store, and all that one verdict may take before there is none. */
+export const storeCallMsMax = 3000
+export const storeVerdictMsMax = 10_000
+/** What a store may answer, and how long it may send us away. */
+export const storeAnswerBytesMax = 8 * MiB
+export const storeRetryAfterSMax = 3600
+/** Bearers of stores and sets of trusted certificates that a process keeps: one for each app that buys. */
+export const bearersKeptMax = 1000
+export const trustSetsKeptMax = 200
+/** Tries with one piece of evidence: at once, then one a minute; and how long a refused one rests. */
+export const evidenceBurst = 30
+export const evidenceEveryMs = 60_000
+export const evidenceRestMs = 5 * 60_000
+/** Purchases that one customer may bring in a minute. */
+export const customerPurchasesPerMinute = 60
+/** Pieces of evidence and customers that a process counts. */
+export const purchaseGuardsMax = 100_000
+/** Claims to purchases that may still come true. */
+export const claimDays = 90
+/** How long the review of an app may be open at once. */
+export const reviewDaysMax = 30
+export const reviewCustomersMax = 100
+export const tokenNamespacesMax = 50
+export const pollLeaseHoursMax = 7 * 24
+/** Certificates that a test app may trust beside Apple's. */
+export const testCertificatesMax = 10
+export const pemCharsMax = 16_384
+/** How long attaching waits for a lineage that somebody else attaches. */
+export const lineageWaitMsMax = 2000
+/** One transfer of a purchase in this time. */
+export const transferEveryMs = 24 * 3600_000
+/** Between looks at what is known of the App Store's certificates. */
+export const leavesReadMs = 60_000
+/** Claims to products that have a link by now: how many are brought at once, when one is brought again, and between looks. */
+export const mappedClaimsAtOnce = 20
+export const mappedClaimWaitMs = 10 * 60_000
+export const mappedClaimLookMs = 1000
