@@ -89,7 +89,13 @@ async function createCatalogue(tx: Tx, scope: Scope): Promise<void> {
   await createSegment(tx, scope, { name: 'On the pro plan', definition: { version: 1, where }, keptDays: Infinity })
   const common = { entity_scoped: false, rollover: null }
   const monthly = { ...common, unlimited: false, interval: 'month' } as const
-  const plans = { basePlanId: null, purchaseOptionId: null, offerId: null, consumable: false }
+  const plans = {
+    basePlanId: null,
+    purchaseOptionId: null,
+    offerId: null,
+    consumable: false,
+    ...{ duration: null, familySharing: false },
+  }
   await createProduct(tx, scope, {
     key: 'pro_monthly',
     name: 'Pro, monthly',

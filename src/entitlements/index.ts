@@ -15,6 +15,7 @@ export { intervals } from './catalogue/grant-terms.ts'
 export {
   archiveProduct,
   createProduct,
+  findLinkedProduct,
   getProduct,
   listProducts,
   updateProduct,
@@ -23,7 +24,7 @@ export type { FeatureRecord, GrantTemplate, ProductRecord, StoreLink } from './c
 export type { Finding } from './engine/audit-rows.ts'
 export type { Balance, BalanceGrant } from './engine/balance.ts'
 export { activeFeatures } from './engine/view.ts'
-export { attachProduct } from './ledger/attach-product.ts'
+export { attachProduct, attachPurchase } from './ledger/attach-product.ts'
 export { type BalanceQuery, type BalanceServices, createBalances } from './ledger/balances.ts'
 export { type AccessAnswer, type AccessQuery, createCheck } from './ledger/check.ts'
 export { createConsume } from './ledger/consume.ts'
@@ -32,9 +33,11 @@ export { type LedgerEntry, listEntries } from './ledger/entries.ts'
 export { createLedgerEraser } from './ledger/erase-customer.ts'
 export { type GrantRecord, listGrants } from './ledger/grant-record.ts'
 export { grantUnits } from './ledger/grants.ts'
+export { selectClock as selectLedgerClock } from './ledger/grants-store.ts'
 export { mergeAccounts } from './ledger/merge-accounts.ts'
 export { getOperation, listOperations, type OperationRecord, type PaidPart } from './ledger/operations.ts'
 export { ensureEntryPartitions } from './ledger/partitions.ts'
+export { endPurchase, movePurchaseEnd } from './ledger/purchases.ts'
 export { reverseOperation } from './ledger/reverse.ts'
 export { revokeGrant } from './ledger/revoke.ts'
 export type { ReversedPart, SavedReversal } from './ledger/saved-reversal.ts'

@@ -186,6 +186,17 @@ export type Change =
       /** Units of the period that were spent before; they stay spent. */
       uncollected: Units
     }
+  /** Whoever sold it moved its end, and how long it refills. No units move. */
+  | {
+      kind: 'extend'
+      account: bigint
+      grant: bigint
+      period: bigint
+      delta: Units
+      remaining: Units
+      expiresAt: Ms | null
+      paidUntil: Ms | null
+    }
   /** Units that an operation drew go back to the very grant. */
   | { kind: 'reverse'; account: bigint; grant: bigint; period: bigint; delta: Units; remaining: Units }
   /** The usage counter of the account (entity null) or of one entity, raised to `used`. */

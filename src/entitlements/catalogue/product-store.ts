@@ -104,6 +104,8 @@ interface LinkRow {
   purchase_option_id: string | null
   offer_id: string | null
   consumable: boolean
+  duration: string | null
+  family_sharing: boolean
 }
 
 function linkOf(row: LinkRow): StoreLink {
@@ -114,13 +116,16 @@ function linkOf(row: LinkRow): StoreLink {
     purchaseOptionId: row.purchase_option_id,
     offerId: row.offer_id,
     consumable: row.consumable,
+    duration: row.duration,
+    familySharing: row.family_sharing,
   }
 }
 
 /** By the id of the Product that they lead to. */
 export async function selectLinks(sql: Sql, productIds: string[]): Promise<Map<string, StoreLink[]>> {
   const rows = await sql.query<LinkRow>(
-    `select product_id, store, store_product_id, base_plan_id, purchase_option_id, offer_id, consumable
+    `select product_id, store, store_product_id, base_plan_id, purchase_option_id, offer_id, consumable,
+       duration, family_sharing
      from store_link
      where product_id = any($1::text[])
      order by store, store_product_id, base_plan_id nulls first, purchase_option_id nulls first, offer_id nulls first`,
@@ -139,8 +144,9 @@ export async function deleteLinks(tx: Tx, productId: string): Promise<void> {
 export async function insertLink(tx: Tx, scope: Scope, owner: string, link: StoreLink): Promise<boolean> {
   const rows = await tx.query(
     `insert into store_link
-       (scope_id, store, store_product_id, base_plan_id, purchase_option_id, offer_id, consumable, product_id)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)
+       (scope_id, store, store_product_id, base_plan_id, purchase_option_id, offer_id, consumable, product_id, duration,
+        family_sharing)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
      on conflict (scope_id, store, store_product_id, base_plan_id, purchase_option_id, offer_id) do nothing
      returning 1`,
     [
@@ -152,7 +158,35 @@ export async function insertLink(tx: Tx, scope: Scope, owner: string, link: Stor
       link.offerId,
       link.consumable,
       owner,
+      link.duration,
+      link.familySharing,
     ],
   )
   return rows.length === 1
+}
+
+/** The Product that a store product leads to: by the most specific of its links. */
+export async function selectLinkedProduct(
+  sql: Sql,
+  scope: Scope,
+  store: StoreLink['store'],
+  sold: Pick<StoreLink, 'productId' | 'basePlanId' | 'purchaseOptionId' | 'offerId'>,
+): Promise<{ product: ProductRecord; link: StoreLink } | undefined> {
+  const rows = await sql.query<ProductRow & Omit<LinkRow, 'product_id'>>(
+    `select p.scope_id, p.id, p.key, p.name, p.type, p.grants, p.status, p.created_at, p.updated_at,
+       l.store, l.store_product_id, l.base_plan_id, l.purchase_option_id, l.offer_id, l.consumable, l.duration,
+       l.family_sharing
+     from store_link l
+     join product p on p.id = l.product_id
+     where l.scope_id = $1
+       and l.store = $2
+       and l.store_product_id = $3
+       and (l.base_plan_id is null or l.base_plan_id = $4)
+       and (l.purchase_option_id is null or l.purchase_option_id = $5)
+       and (l.offer_id is null or l.offer_id = $6)
+     order by l.offer_id is null, l.base_plan_id is null and l.purchase_option_id is null
+     limit 1`,
+    [scope.scopeId, store, sold.productId, sold.basePlanId, sold.purchaseOptionId, sold.offerId],
+  )
+  return rows.map((row) => ({ product: productOf(row), link: linkOf({ ...row, product_id: row.id }) }))[0]
 }

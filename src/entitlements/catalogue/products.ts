@@ -1,5 +1,6 @@
 import type { Sql, Tx } from '../../db/pool.ts'
 import { must } from '../../kernel/assert.ts'
+import { isCalendarPeriod } from '../../kernel/calendar-period.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { Page } from '../../kernel/page.ts'
@@ -10,6 +11,7 @@ import {
   deleteLinks,
   insertLink,
   insertProduct,
+  selectLinkedProduct,
   selectLinks,
   selectProducts,
   selectProductsNamed,
@@ -42,6 +44,16 @@ export async function listProducts(sql: Sql, scope: Scope, page: Page): Promise<
  */
 export async function getProduct(sql: Sql, scopes: Scope[], idOrKey: string, param?: string): Promise<ProductRecord> {
   return withLinks(sql, theOne(await selectProductsNamed(sql, scopes, idOrKey, { lock: false }), idOrKey, param))
+}
+
+/** The Product that a store product leads to, archived or not; null when none does. */
+export async function findLinkedProduct(
+  sql: Sql,
+  scope: Scope,
+  store: StoreLink['store'],
+  sold: Pick<StoreLink, 'productId' | 'basePlanId' | 'purchaseOptionId' | 'offerId'>,
+): Promise<{ product: ProductRecord; link: StoreLink } | null> {
+  return (await selectLinkedProduct(sql, scope, store, sold)) ?? null
 }
 
 export interface ProductChanges {
@@ -144,6 +156,18 @@ async function link(tx: Tx, scope: Scope, productId: string, links: StoreLink[])
     }
     if (each.store === 'appstore' && each.consumable) {
       throw refuse('invalid_request', { param: path, message: `${path}: consumable is for Google Play links only` })
+    }
+    if (each.store === 'playstore' && (each.duration !== null || each.familySharing)) {
+      throw refuse('invalid_request', {
+        param: path,
+        message: `${path}: duration and family_sharing are for App Store links only`,
+      })
+    }
+    if (each.duration !== null && !isCalendarPeriod(each.duration)) {
+      throw refuse('invalid_request', {
+        param: `${path}.duration`,
+        message: `${path}.duration must be an ISO 8601 period, such as P1M`,
+      })
     }
     if (!(await insertLink(tx, scope, productId, each))) {
       throw refuse('conflict', { param: path, message: `${words(each)} leads to a Product already.` })

@@ -45,6 +45,10 @@ export interface StoreLink {
   offerId: string | null
   /** Play only: it may be consumed and bought again. */
   consumable: boolean
+  /** App Store only: how long a non-renewing subscription lasts, ISO 8601. Apple sends no end. */
+  duration: string | null
+  /** App Store only: members of a family get it too. */
+  familySharing: boolean
 }
 
 export interface ProductRecord {

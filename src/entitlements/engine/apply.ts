@@ -28,6 +28,13 @@ export function applyChange(account: Account, change: Change): void {
       grant.revokedAt = change.revokedAt
       return
     }
+    case 'extend': {
+      const grant = grantOf(account, change.grant)
+      setRemaining(grant, change)
+      grant.expiresAt = change.expiresAt
+      grant.paidUntil = change.paidUntil
+      return
+    }
     case 'grant':
       account.grants.push(change.grant)
       account.offers = must(account.offers, 'the offer is loaded').map((offer) =>

@@ -27,6 +27,7 @@ function moves(changes: readonly Change[]): (string | bigint)[][] {
       case 'grant':
       case 'used':
       case 'revoke':
+      case 'extend':
       case 'reverse':
         throw new Error('settling spends nothing')
       default:

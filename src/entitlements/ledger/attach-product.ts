@@ -2,10 +2,12 @@ import type { Tx } from '../../db/pool.ts'
 import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { randomText } from '../../kernel/ids.ts'
+import { unitsMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import { selectFeaturesByKey } from '../catalogue/feature-store.ts'
 import { publishedFeatures } from '../catalogue/features.ts'
 import { getProduct, termsOf } from '../catalogue/products.ts'
-import type { FeatureRecord, GrantTemplate } from '../catalogue/types.ts'
+import type { FeatureRecord, GrantTemplate, ProductRecord } from '../catalogue/types.ts'
 import type { Ms } from '../types.ts'
 import { entityGrant } from './entities.ts'
 import { countGranted, type EntityTerms, insertEntityTerms, selectRegisteredIn } from './entities-store.ts'
@@ -26,7 +28,22 @@ export interface Attachment {
   actor?: string
 }
 
-type Offer = Pick<Attachment, 'startsAt' | 'expiresAt' | 'actor'> & { source: GrantSource }
+/** A Product that somebody bought. */
+export interface BoughtProduct {
+  customerId: string
+  product: ProductRecord
+  /** Unique in the scope: grants of one source are made once, ever. */
+  ref: string
+  rank: 0 | 1
+  startsAt: Ms
+  expiresAt: Ms | null
+  /** Without grace: no refill then or later. */
+  paidUntil: Ms | null
+  /** Of what is given once: so many times the allowance. */
+  quantity: number
+}
+
+type Offer = Pick<Attachment, 'startsAt' | 'expiresAt' | 'actor'> & { paidUntil: Ms | null; source: GrantSource }
 interface Item {
   template: GrantTemplate
   feature: FeatureRecord
@@ -48,8 +65,35 @@ export async function attachProduct(tx: Tx, scope: Scope, attachment: Attachment
   const features = await publishedFeatures(tx, scope, keys, () => 'product')
   const items = product.grants.map((template, i) => ({ template, feature: must(features[i], 'a Feature for each') }))
   const ref = `product:${product.publicId}:${randomText(24)}`
-  const offer = { ...times, source: { origin: 'product', ref, rank: 0, productId: product.publicId } as const }
+  const source = { origin: 'product', ref, rank: 0, productId: product.publicId } as const
+  return give(tx, scope, customerId, items, { ...times, paidUntil: null, source })
+}
 
+/**
+ * Gives a customer what was bought, in the caller's transaction, whatever has become of the Product or of its Features
+ * meanwhile: what was sold is owed. Throws what `grantUnits` throws.
+ */
+export async function attachPurchase(tx: Tx, scope: Scope, bought: BoughtProduct): Promise<GrantRecord[]> {
+  const { customerId, product, ref, rank, quantity, ...times } = bought
+  const keys = product.grants.map((template) => template.feature)
+  const features = new Map((await selectFeaturesByKey(tx, scope, keys)).map((feature) => [feature.key, feature]))
+  const items = product.grants.map((template) => ({
+    template: timesQuantity(template, quantity),
+    feature: must(features.get(template.feature), 'Features are never deleted'),
+  }))
+  const source = { origin: 'purchase', ref, rank, productId: product.publicId } as const
+  return give(tx, scope, customerId, items, { ...times, source })
+}
+
+/** What comes again each period is that of a subscription, which nobody buys twice at once. */
+function timesQuantity(template: GrantTemplate, quantity: number): GrantTemplate {
+  const { allowance, interval } = template
+  return allowance === null || interval !== null
+    ? template
+    : { ...template, allowance: Math.min(allowance * quantity, unitsMax) }
+}
+
+async function give(tx: Tx, scope: Scope, customerId: string, items: Item[], offer: Offer): Promise<GrantRecord[]> {
   const shared = items.filter(({ template }) => !template.entity_scoped)
   const perEntity = items.filter(({ template }) => template.entity_scoped)
   return grantUnits(tx, scope, [

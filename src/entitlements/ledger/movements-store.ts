@@ -118,10 +118,13 @@ export async function updateMoved(
      set remaining = q.remaining,
        period_no = q.period_no,
        revoked_at_ms = q.revoked_at_ms,
+       expires_at_ms = q.expires_at_ms,
+       paid_until_ms = q.paid_until_ms,
        uncollected = coalesce(q.uncollected, g.uncollected),
        settled = false
-     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-       as q(id, remaining, period_no, revoked_at_ms, uncollected)
+     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
+       $6::bigint[], $7::bigint[])
+       as q(id, remaining, period_no, revoked_at_ms, uncollected, expires_at_ms, paid_until_ms)
      where g.id = q.id
      returning g.id`,
     [
@@ -130,6 +133,8 @@ export async function updateMoved(
       int8s(grants.map(({ grant }) => grant.periodNo)),
       int8s(grants.map(({ grant }) => grant.revokedAt)),
       int8s(grants.map(({ uncollected }) => uncollected)),
+      int8s(grants.map(({ grant }) => grant.expiresAt)),
+      int8s(grants.map(({ grant }) => grant.paidUntil)),
     ],
   )
 }

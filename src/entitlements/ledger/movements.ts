@@ -102,7 +102,7 @@ export async function writeMovements(
   const moved = movedGrants(account, changes, made)
   const written = await updateMoved(tx, moved)
   assert(written.length === moved.length, 'every moved grant is written')
-  if (changes.some(({ kind }) => kind === 'revoke')) await showDrained(tx, account.id)
+  if (changes.some(({ kind }) => kind === 'revoke' || kind === 'extend')) await showDrained(tx, account.id)
   await advanceAccounts(tx, [{ id: account.id, version: account.version, lastAt: now }])
   const happening = { accountId: account.id, version: account.version, at: now, operationId, granted: [], changes }
   await tell(tx, [{ ...happening, exhausted: false, access: changedAccess(before, account.grants, now) }])

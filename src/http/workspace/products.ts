@@ -53,8 +53,13 @@ const ProductObject = Type.Object(
         purchase_option_id: Type.Optional(nullable(Type.String())),
         offer_id: Type.Optional(nullable(Type.String())),
         consumable: Type.Optional(Type.Boolean()),
+        duration: Type.Optional(nullable(Type.String())),
+        family_sharing: Type.Optional(Type.Boolean()),
       }),
-      { description: 'App Store links have `store` and `product_id` only.' },
+      {
+        description:
+          'App Store links have `store`, `product_id`, `duration` and `family_sharing`; the others are of Google Play.',
+      },
     ),
     status: oneOf('active', 'archived'),
     created_at: instant,
@@ -90,6 +95,17 @@ const Link = closed({
   purchase_option_id: Type.Optional(nullable(storeId)),
   offer_id: Type.Optional(nullable(storeId)),
   consumable: Type.Optional(Type.Boolean()),
+  duration: Type.Optional(
+    nullable(
+      Type.String({
+        maxLength: 40,
+        description: 'App Store: how long a non-renewing subscription lasts, such as `P1M`. Apple sends no end.',
+      }),
+    ),
+  ),
+  family_sharing: Type.Optional(
+    Type.Boolean({ description: 'App Store: members of the family that share it get it too.' }),
+  ),
 })
 export const links = Type.Optional(
   Type.Array(Link, {
@@ -237,6 +253,8 @@ export function linkOf(link: Static<typeof Link>): StoreLink {
     purchaseOptionId: link.purchase_option_id ?? null,
     offerId: link.offer_id ?? null,
     consumable: link.consumable ?? false,
+    duration: link.duration ?? null,
+    familySharing: link.family_sharing ?? false,
   }
 }
 
@@ -265,7 +283,13 @@ function showTemplate(template: GrantTemplate): Static<typeof ProductObject>['gr
 }
 
 function showLink(link: StoreLink): Static<typeof ProductObject>['stores'][number] {
-  if (link.store === 'appstore') return { store: link.store, product_id: link.productId }
+  if (link.store === 'appstore') {
+    return {
+      ...{ store: link.store, product_id: link.productId },
+      ...(link.duration === null ? {} : { duration: link.duration }),
+      ...(link.familySharing ? { family_sharing: true } : {}),
+    }
+  }
   return {
     store: link.store,
     product_id: link.productId,

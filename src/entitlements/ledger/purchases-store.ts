@@ -1,0 +1,26 @@
+import type { Tx } from '../../db/pool.ts'
+import type { Scope } from '../../tenancy/index.ts'
+
+/** Those that a source made itself, not what their periods left. */
+export async function selectGrantsOfRef(tx: Tx, scope: Scope, ref: string): Promise<bigint[]> {
+  const rows = await tx.query<{ id: bigint }>(
+    `select id
+     from ledger_grant
+     where scope_id = $1
+       and source_ref = $2
+     order by id`,
+    [scope.scopeId, ref],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** What entities that come later still get. */
+export async function updateTermsEnd(tx: Tx, scope: Scope, ref: string, at: number | null): Promise<void> {
+  await tx.query(
+    `update entity_terms
+     set expires_at_ms = case when $3::bigint is not null then greatest($3, effective_at_ms + 1) end
+     where scope_id = $1
+       and source_ref = $2`,
+    [scope.scopeId, ref, at],
+  )
+}
