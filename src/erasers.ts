@@ -2,6 +2,7 @@ import { type Eraser, segmentEraser, wireCustomerId } from './customers/index.ts
 import { createLedgerEraser } from './entitlements/index.ts'
 import { eraseEventAnswers, eraseEvents } from './events/index.ts'
 import { type Refusal, refuse } from './kernel/errors.ts'
+import { purchaseEraser } from './purchases/index.ts'
 import { eraseAnswers, type InstanceSecrets } from './tenancy/index.ts'
 
 /** What is erased of a deleted customer, part by part; the log comes after them. Names are remembered: they stay. */
@@ -11,6 +12,7 @@ export function erasersOf(secrets: InstanceSecrets): Eraser[] {
     { name: 'event answers', erase: eraseEventAnswers },
     { name: 'ledger', erase: createLedgerEraser(secrets) },
     segmentEraser,
+    purchaseEraser,
     answers,
   ]
 }

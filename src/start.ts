@@ -37,9 +37,11 @@ import { startMaintenance } from './maintenance.ts'
 import { readMasterKey, settleRotation } from './master-key.ts'
 import { metricsOf } from './metrics.ts'
 import { participants } from './participants.ts'
+import { checkLiveCredentials } from './purchases/index.ts'
 import { readinessOf } from './readiness.ts'
 import { startSettling } from './settling.ts'
 import { type FirstRun, setUp } from './setup.ts'
+import { openStores, purchasesOf, startPurchases } from './start-purchases.ts'
 import {
   Directory,
   type InstanceSecrets,
@@ -78,6 +80,7 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
   const masterKey = await readMasterKey(config)
   const secrets = await pool.transaction((tx) => openInstance(tx, masterKey))
   await checkLogMeta(pool)
+  await checkLiveCredentials(pool, sealingKeyOf(secrets))
   started.use(await startMaintenance(pool, config, log))
   const firstRun = await setUp(pool, config, secrets.tombstoneKey)
   const { smtpUrl, publicUrl } = config
@@ -85,10 +88,12 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
   const ready = readinessOf(pool, config.role)
 
   const lanes = config.role.worker ? started.use(startWorker({ url, secrets, config }, log)).stats : undefined
+  const stores = await openStores(started, { config, log, pool, secrets })
+  if (config.role.worker) started.use(startPurchases(stores, log))
   if (config.role.worker) started.use(startSettling({ url, secrets }, log))
   if (config.role.worker) started.use(startExports({ url, clock, log, show: eventObject }))
   const server = config.role.api
-    ? await createServer(await services(started, { config, log, url, pool, secrets, ready, lanes }))
+    ? await createServer(await services(started, { config, log, url, pool, secrets, ready, lanes, stores }))
     : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, { pool, lanes }) })
   started.defer(finishRequestsOf(server))
   const address = await listen(server, config)
@@ -112,11 +117,12 @@ interface Ground {
   secrets: InstanceSecrets
   ready: ReturnType<typeof readinessOf>
   lanes: (() => LaneStats | undefined) | undefined
+  stores: Awaited<ReturnType<typeof openStores>>
 }
 
 /** What the HTTP surfaces are built on. Hot verbs have connections of their own. */
 async function services(started: AsyncDisposableStack, ground: Ground) {
-  const { config, log, url, pool, secrets, ready, lanes } = ground
+  const { config, log, url, pool, secrets, ready, lanes, stores } = ground
   const { tombstoneKey } = secrets
   const { publicUrl } = config
   const sealingKey = sealingKeyOf(secrets)
@@ -134,6 +140,8 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const guard = started.use(createIntakeGuard({ pool, log, dataDir }))
   const eventLog = started.use(createLog({ url, tombstoneKey, clock, guard: guard.check }))
   const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
+  const versions = createVersions(reads)
+  const { purchase, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, versions)
   return {
     log,
     health: { version, ready },
@@ -152,7 +160,8 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       check: countDecisions(usage, createCheck(reads)),
       consume: countDecisions(usage, createConsume(spending)),
       releaseKeys: () => selectPublishedKeys(pool),
-      versions: createVersions(reads),
+      versions,
+      purchase,
       standing: createStanding(reads),
     },
     workspace: {
@@ -172,6 +181,9 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       signIn: started.use(openSignIn({ pool, sealingKey, publicUrl, log })),
       standing: createStanding(reads),
       participants,
+      loadStoreApp,
+      reverify,
+      checkCredential,
       appendBatch: eventLog.appendBatch,
       ...eventReads,
       log,

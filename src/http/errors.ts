@@ -24,12 +24,12 @@ export function sendRefusal(style: ErrorStyle, refusal: Refusal, request: Fastif
       refusal.message,
     )
   }
-  const { details, issues, param, retryAfterS } = refusal.detail
+  const { details, issues, param, reason, retryAfterS } = refusal.detail
   if (refusal.status === 503 || refusal.status === 429) reply.header('retry-after', String(retryAfterS ?? 1))
   const common = { code: refusal.code, message: refusal.message }
   const body =
     style === 'app'
-      ? { ...common, ...present({ details, issues }), request_id: request.id }
+      ? { ...common, ...present({ detail: reason, details, issues }), request_id: request.id }
       : { error: { ...common, ...present({ param, issues, details }), request_id: request.id } }
   reply.code(refusal.status).header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(body))
 }

@@ -7,6 +7,13 @@ const catalogue = {
   unknown_field: [400, 'The request has a field this operation does not know.'],
   invalid_json: [400, 'The body is not valid JSON.'],
   token_create_failed: [400, 'No session could be made.'],
+  app_store_purchase_invalid: [400, 'The purchase is not valid for this app, environment or Product.'],
+  app_store_purchase_owner_unverified: [400, 'The purchase was not made for this customer.'],
+  app_store_purchase_unsupported: [400, 'The purchase cannot be attached.'],
+  android_store_purchase_invalid: [400, 'The purchase is not valid for this app, environment or Product.'],
+  android_store_purchase_owner_unverified: [400, 'The purchase was not made for this customer.'],
+  android_store_purchase_unsupported: [400, 'The purchase cannot be attached.'],
+  test_only: [400, 'This is for the test environment only.'],
   unsupported_encoding: [400, 'The content encoding is not supported here.'],
   draft_invalid: [400, 'The draft cannot be published.'],
   key_weak: [400, 'The key is not safe to verify signatures with.'],
@@ -30,6 +37,8 @@ const catalogue = {
   signing_key_missing: [409, 'No key signs for the app: create one and activate it.'],
   key_id_in_use: [409, 'The key id belongs to another key, for ever.'],
   conflict: [409, 'The request conflicts with what is stored.'],
+  app_store_purchase_conflict: [409, 'The purchase belongs to another customer.'],
+  android_store_purchase_conflict: [409, 'The purchase belongs to another customer.'],
   customer_deleted: [410, 'The customer was deleted.'],
   payload_too_large: [413, 'The body is too large.'],
   rate_limited: [429, 'Too many requests.'],
@@ -37,6 +46,16 @@ const catalogue = {
   internal_error: [500, 'Something went wrong on our side.'],
   billing_unavailable: [503, 'Access cannot be decided at the moment. Retry with the same operation id.'],
   query_timeout: [503, 'The query takes too long. Ask for less, or make an export with POST /v1/event_exports.'],
+  app_store_purchase_reconciliation_retryable: [503, 'The purchase is not settled yet. Retry with the same evidence.'],
+  app_store_purchase_unavailable: [503, 'The purchase cannot be verified at the moment. Retry with the same evidence.'],
+  android_store_purchase_reconciliation_retryable: [
+    503,
+    'The purchase is not settled yet. Retry with the same evidence.',
+  ],
+  android_store_purchase_unavailable: [
+    503,
+    'The purchase cannot be verified at the moment. Retry with the same evidence.',
+  ],
   service_unavailable: [503, 'The service cannot take the request at the moment. Retry.'],
 } as const satisfies Record<string, readonly [number, string]>
 
@@ -52,6 +71,10 @@ export interface RefusalDetail {
   details?: Record<string, unknown>
   issues?: Issue[]
   param?: string
+  /** Instead of the catalogue's, for the one code that the contract gives two. */
+  status?: 429
+  /** Public: why a purchase can't be attached. */
+  reason?: string
   /** Seconds; every 429 and 503 carries one. */
   retryAfterS?: number
   /** Never shown to the caller, only logged. */
@@ -69,7 +92,7 @@ export class Refusal extends Error {
     super(detail.message ?? words, { cause: detail.cause })
     this.name = 'Refusal'
     this.code = code
-    this.status = status
+    this.status = detail.status ?? status
     this.detail = detail
   }
 }

@@ -46,13 +46,14 @@ export function assertDocumented(method: string, path: string, answer: Answer): 
   assert.ok(fits(answer.body), `${said}: ${JSON.stringify(fits.errors)}`)
 }
 
-/** `{code, message, request_id, details?, issues?}`, the id being that of the header. */
+/** `{code, message, request_id, detail?, details?, issues?}`, the id being that of the header. */
 export function assertError({ body, headers, bytes }: Answer): void {
   const said = bytes.toString('utf8', 0, 2000)
-  const { code, message, request_id, details, issues, ...more } = body
+  const { code, message, request_id, detail, details, issues, ...more } = body
   assert.match(code, /^[a-z_]+$/, said)
   assert.ok(typeof message === 'string' && message !== '', said)
   assert.equal(request_id, headers.get('x-request-id'), said)
+  assert.ok(detail === undefined || (typeof detail === 'string' && code.endsWith('_unsupported')), said)
   assert.ok(details === undefined || (typeof details === 'object' && details !== null), said)
   for (const issue of issues ?? []) assert.deepEqual(Object.keys(issue).toSorted(), ['message', 'path'], said)
   assert.deepEqual(more, {}, said)

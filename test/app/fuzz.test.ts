@@ -13,6 +13,7 @@ const service = await startService()
 after(() => service[Symbol.asyncDispose]())
 const project = await openProject(service)
 const app = await project.app()
+await project.patch(`/apps/${app.id}`, { bundle_id: 'com.example.app' })
 await project.feature('exports')
 await project.grant('ada', { feature: 'exports', unlimited: true })
 
@@ -36,6 +37,10 @@ const operations = {
     const usage = { customerId: 'ada', featureId: 'exports', operationId: randomUUID(), quantity: 1 }
     return { ...usage, mode: 'consume', entityId: 'seat', purchase }
   },
+  '/purchase': () => ({
+    ...{ type: 'appstore', distinct_id: 'ada', transaction_jwt: 'eyJ9.eyJ9.c', product_type: 'one_time' },
+    ...{ package_name: 'p', consume_purchase: false },
+  }),
 } satisfies Record<string, () => Record<string, unknown>>
 const path = fc.constantFrom(...(Object.keys(operations) as (keyof typeof operations)[])) // the keys of a literal
 

@@ -24,6 +24,10 @@ const adminOnly = new Set([
   'activateSigningKey',
   'retireSigningKey',
   'revokeSigningKey',
+  'putStoreCredentials',
+  'checkStoreCredentials',
+  'updateStoreSettings',
+  'transferPurchase',
 ])
 const forEverybody = new Set(['revokeToken', 'removeMember'])
 /** Needs no verified address. */

@@ -25,6 +25,7 @@ import { refuse } from '../../src/kernel/errors.ts'
 import { randomText } from '../../src/kernel/ids.ts'
 import { wireNames } from '../../src/kernel/wire-names.ts'
 import { participants } from '../../src/participants.ts'
+import { createCheckCredential, createLoadStoreApp, createReverify } from '../../src/purchases/index.ts'
 import {
   createProject,
   Directory,
@@ -73,6 +74,7 @@ export interface Api extends AsyncDisposable {
   pool: DatabasePool
   directory: Directory
   tombstoneKey: Buffer
+  sealingKey: Buffer
   workspace: () => Promise<Workspace>
   /** Somebody with a session, a member of nothing unless named. */
   person: (person?: PersonOptions) => Promise<Person>
@@ -132,6 +134,7 @@ export async function startApi(): Promise<Api> {
     tombstoneKey,
     clock,
   })
+  const loadStoreApp = createLoadStoreApp(sealingKey)
   const server = serverWith(async (scope) =>
     workspaceApi(scope, {
       pool,
@@ -153,6 +156,12 @@ export async function startApi(): Promise<Api> {
       publicUrl,
       requestsPerMinute: 0,
       signIn,
+      loadStoreApp,
+      reverify: createReverify({
+        ...{ pool, clock, loadStoreApp, tombstoneKey, sealingKey, baseUrls: [publicUrl] },
+        ...{ rereads: {}, wake: () => {} },
+      }),
+      checkCredential: createCheckCredential({ pool, loadStoreApp, checks: {} }),
     }),
   )
   await server.listen({ host: '127.0.0.1', port: 0 })
@@ -165,6 +174,7 @@ export async function startApi(): Promise<Api> {
     pool,
     directory,
     tombstoneKey,
+    sealingKey,
     workspace: () => openWorkspace(base, pool, directory),
     person: (options = {}) => openPerson(base, pool, options),
     mails: async () => {

@@ -3,15 +3,16 @@ import { join } from 'node:path'
 import type { Config } from '../../config.ts'
 import { serverFacts, serverObjection } from '../../db/check-server.ts'
 import { appliedMigrations, knownMigrations } from '../../db/migrate.ts'
-import { Pool, sqlState } from '../../db/pool.ts'
+import { Pool, sqlState, type Tx } from '../../db/pool.ts'
 import { visitEmbedded } from '../../db/visit-embedded.ts'
 import { laneLag, logGauges } from '../../events/index.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { clockSkewMsMax } from '../../kernel/limits.ts'
 import { StartError } from '../../kernel/start-error.ts'
 import { readMasterKey } from '../../master-key.ts'
+import { checkLiveCredentials } from '../../purchases/index.ts'
 import { lagMsMax } from '../../readiness.ts'
-import { opensDatabase, selectKeyFigures } from '../../tenancy/index.ts'
+import { openInstance, opensDatabase, readSealedSecrets, sealingKeyOf, selectKeyFigures } from '../../tenancy/index.ts'
 import { remark } from '../print.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
@@ -30,7 +31,13 @@ export async function lookAtDatabase(config: Config): Promise<Finding[]> {
     const schema = await lookAtSchema(pool)
     const about = [await lookAtServer(pool), await lookAtClock(pool), schema]
     if (schema.state === 'problem') return about
-    return [...about, await lookAtKey(config, pool), await lookAtLanes(pool), await lookAtAccess(pool)]
+    return [
+      ...about,
+      await lookAtKey(config, pool),
+      await lookAtLanes(pool),
+      await lookAtAccess(pool),
+      await lookAtStores(config, pool),
+    ]
   } catch (error) {
     if (!(error instanceof StartError)) throw error
     return [
@@ -109,6 +116,25 @@ async function lookAtKey(config: Config, pool: Pool): Promise<Finding> {
     'they were sealed under another master key',
     'bring back the key this database was set up with',
   )
+}
+
+/** What a start would refuse to run with, too. */
+async function lookAtStores(config: Config, pool: Pool): Promise<Finding> {
+  const key = await readMasterKey(config, { make: false })
+  const isOurs = await pool.transaction(async (tx) => (await hasSecrets(tx)) && (await opensDatabase(tx, key)))
+  if (!isOurs) return ok('stores', 'no store credentials can be looked at')
+  try {
+    const secrets = await pool.transaction((tx) => openInstance(tx, key))
+    const records = await checkLiveCredentials(pool, sealingKeyOf(secrets))
+    return ok('stores', `${records} live store credentials, none of them with a foreign root or address`)
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error
+    return problem('stores', error.message, 'DELETE /v1/apps/{id}/store_credentials?kind=… with X-Service-Env: live')
+  }
+}
+
+async function hasSecrets(tx: Tx): Promise<boolean> {
+  return (await readSealedSecrets(tx)) !== undefined
 }
 
 async function lookAtLanes(pool: Pool): Promise<Finding> {

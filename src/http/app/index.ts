@@ -6,9 +6,10 @@ import { featureConsume } from './consume.ts'
 import { entitled } from './entitled.ts'
 import { type EventOptions, event } from './event.ts'
 import { type ProfileOptions, profile } from './profile.ts'
+import { type PurchaseOptions, purchase } from './purchase.ts'
 import { status } from './status.ts'
 
-export interface AppApiServices extends AppAuthOptions, EventOptions, BatchOptions, ProfileOptions {
+export interface AppApiServices extends AppAuthOptions, EventOptions, BatchOptions, ProfileOptions, PurchaseOptions {
   check: (query: AccessQuery) => Promise<AccessAnswer>
   consume: (command: ConsumeCommand) => Promise<ConsumeAnswer>
 }
@@ -22,5 +23,6 @@ export function appApi(server: FastifyInstance, services: AppApiServices): void 
   batch(server, services)
   entitled(server, services.check)
   featureConsume(server, services.consume)
+  purchase(server, services)
   status(server, services)
 }

@@ -4,6 +4,7 @@ const error = {
   code: Type.String({ description: 'Stable word for programs.' }),
   message: Type.String({ description: 'A sentence for people.' }),
   request_id: Type.String(),
+  detail: Type.Optional(Type.String({ description: 'Of a purchase that cannot be attached: why.' })),
   details: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   issues: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
 }
@@ -16,6 +17,7 @@ const words: Record<number, string> = {
   409: 'The operation id was used before with other input.',
   410: 'The customer was deleted.',
   413: 'The body is too large.',
+  429: 'Too often; retry after `Retry-After` seconds.',
   503: 'Not possible at the moment; retry after `Retry-After` seconds.',
 }
 

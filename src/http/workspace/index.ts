@@ -30,10 +30,13 @@ import { operations } from './operations.ts'
 import { products } from './products.ts'
 import { projects } from './projects.ts'
 import { publishableKeys } from './publishable-keys.ts'
+import { type PurchaseServices, purchases } from './purchases.ts'
 import { limitRate, type RateLimitOptions } from './rate-limit.ts'
 import type { WorkspaceServices } from './route.ts'
 import { type SegmentServices, segments } from './segments.ts'
 import { signingKeys } from './signing-keys.ts'
+import { type CredentialServices, storeCredentials } from './store-credentials.ts'
+import { storeSettings } from './store-settings.ts'
 import { tokens } from './tokens.ts'
 import { usageStats } from './usage-stats.ts'
 import { users } from './users.ts'
@@ -49,6 +52,8 @@ export type WorkspaceApiServices = WorkspaceServices &
   EventQueryServices &
   InvitationServices &
   VersionServices &
+  PurchaseServices &
+  CredentialServices &
   SegmentServices &
   RateLimitOptions & { signIn: SignIn }
 
@@ -75,6 +80,8 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     projects(to, pool)
     apps(to, pool)
     publishableKeys(to, pool)
+    storeCredentials(to, services)
+    storeSettings(to, services)
     features(to, pool)
     products(to, pool)
     customers(to, services)
@@ -88,6 +95,7 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     operations(to, pool)
     grants(to, pool)
     entities(to, pool)
+    purchases(to, services)
     experiences(to, pool)
     drafts(to, pool)
     versions(to, services)

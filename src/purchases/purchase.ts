@@ -1,0 +1,154 @@
+import { hash } from 'node:crypto'
+import { isRetryable, type Pool, sqlState } from '../db/pool.ts'
+import { findLinkedProduct } from '../entitlements/index.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { refuse } from '../kernel/errors.ts'
+import { claimDays, dayMs, lineageWaitMsMax } from '../kernel/limits.ts'
+import { retryAfterS } from '../kernel/retry-after.ts'
+import { seal } from '../kernel/seal.ts'
+import type { Platform, Scope } from '../tenancy/index.ts'
+import { type Attached, type AttachServices, attach } from './attach.ts'
+import { upsertClaim } from './claim-store.ts'
+import type { Guard } from './guard.ts'
+import { selectLineage } from './lineage-store.ts'
+import { isStable, refusePurchase } from './refuse.ts'
+import type { LoadStoreApp } from './store-app.ts'
+import { storedPurchase } from './stored-purchase.ts'
+import type {
+  PurchaseAnswer,
+  PurchaseCommand,
+  Refused,
+  Store,
+  StoreApp,
+  VerifiedPurchase,
+  Verifier,
+  VerifyContext,
+} from './types.ts'
+
+export interface PurchaseServices extends AttachServices {
+  pool: Pool
+  clock: Clock
+  loadStoreApp: LoadStoreApp
+  /** Absent: the store's purchases are not taken yet. */
+  verifiers: Partial<Record<Store, Verifier>>
+  guard: Guard
+  /** The record that an id names by now. Throws `customer_deleted`. */
+  whois: (query: { scope: Scope; distinctId: string }) => Promise<{ customerId: string | undefined }>
+  /** Something has to be told to a store. */
+  wake: () => void
+}
+
+const platforms: Record<Store, Platform> = { appstore: 'ios', playstore: 'android' }
+const attemptsMax = 2
+
+/**
+ * Brings a purchase: verified outside of any transaction, then attached in one. Throws `scope_mismatch`, `customer_deleted`
+ * and the errors of purchases.
+ */
+export function createPurchase(services: PurchaseServices): (command: PurchaseCommand) => Promise<PurchaseAnswer> {
+  return async ({ scope, distinctId, evidence }) => {
+    const { store } = evidence
+    if (scope.platform !== platforms[store]) throw refuse('scope_mismatch')
+    const { customerId } = await services.whois({ scope, distinctId })
+    const evidenceHash = hash('sha256', `${scope.scopeId} ${evidence.text}`)
+    const waitS = services.guard.enter(evidenceHash, `${scope.scopeId} ${customerId ?? distinctId}`)
+    if (waitS > 0) throw refusePurchase(store, { ...resting, retryAfterS: waitS })
+
+    const app = await services.loadStoreApp(services.pool, scope, scope.appId)
+    const context = contextFor(services, app, { store, customerId: customerId ?? null })
+    const verify = services.verifiers[store]
+    const verdict = verify ? await verify(app, evidence, context) : missing
+    if (verdict.kind === 'refused') {
+      if (verdict.unmapped) await keepUnmapped(services, app, store, { distinctId, evidence: evidence.text, verdict })
+      if (isStable(verdict.suffix)) services.guard.rest(evidenceHash)
+      throw refusePurchase(store, verdict)
+    }
+    const purchase =
+      verdict.kind === 'verified' ? verdict.purchase : await storedPurchase(services.pool, app, store, verdict)
+    const attached = await attachOnce(services, app, purchase, distinctId)
+    if (attached.kind !== 'attached') throw refusePurchase(store, attached.kind === 'refused' ? attached : unsettled)
+    services.wake()
+    return { customerId: attached.customerId, replay: attached.replay, ...attached.identity }
+  }
+}
+
+const resting = { kind: 'refused', suffix: 'unavailable', detail: 'rate_limited' } as const
+const missing: Refused = { kind: 'refused', suffix: 'unavailable', detail: 'not_configured' }
+const unsettled: Refused = {
+  kind: 'refused',
+  suffix: 'reconciliation_retryable',
+  detail: 'claimed by others meanwhile',
+}
+
+/** What a verifier asks about while it works, from rows as they are now. */
+export function contextFor(
+  { pool, clock }: Pick<PurchaseServices, 'pool' | 'clock'>,
+  app: StoreApp,
+  { store, customerId }: { store: Store; customerId: string | null },
+): VerifyContext {
+  const { scope, appId } = app
+  return {
+    now: clock.now() + app.clockOffsetMs,
+    customerId,
+    productFor: ({ storeProductId, ...rest }) =>
+      findLinkedProduct(pool, scope, store, { productId: storeProductId, ...rest }),
+    async known(storeEnvironment, evidenceKey) {
+      const place = { scope, appId, store, storeEnvironment }
+      const which = { rootKey: evidenceKey, evidenceKeys: [evidenceKey], lock: false }
+      const lineage = await selectLineage(pool, place, which)
+      if (!lineage) return null
+      const { rootKey, lastReadAt, version, status } = lineage
+      return { rootKey, lastReadAt, version, revoked: status === 'revoked' }
+    },
+  }
+}
+
+/** One transaction; when others were in its way, once more, and then the caller is asked to come back. */
+export async function attachOnce(
+  services: Pick<PurchaseServices, 'pool'> & AttachServices,
+  app: StoreApp,
+  purchase: VerifiedPurchase,
+  distinctId: string | null,
+): Promise<Attached> {
+  let cause: unknown
+  for (let attempts = 0; attempts < attemptsMax; attempts++) {
+    try {
+      return await services.pool.transaction(async (tx) => {
+        await tx.query(`set local lock_timeout = '${lineageWaitMsMax}ms'`)
+        return attach(tx, services, app, purchase, distinctId)
+      })
+    } catch (error) {
+      if (!isRetryable(error) && sqlState(error) !== uniqueViolation) throw error
+      cause = error
+    }
+  }
+  return { ...unsettled, retryAfterS: retryAfterS(), cause }
+}
+
+const uniqueViolation = '23505'
+
+/** Authentic, but nobody has said yet what it buys: kept, so that the link that says so attaches it. */
+async function keepUnmapped(
+  { pool, clock, sealingKey }: PurchaseServices,
+  { scope, appId }: StoreApp,
+  store: Store,
+  { distinctId, evidence, verdict }: { distinctId: string; evidence: string; verdict: Refused },
+): Promise<void> {
+  if (!verdict.unmapped) return
+  const { storeEnvironment, evidenceKey, storeProductId } = verdict.unmapped
+  const now = clock.now()
+  await upsertClaim(
+    pool,
+    { scope, appId, store, storeEnvironment },
+    {
+      ...{ evidenceKey, customerId: null, distinctId, reason: 'unmapped_product', storeProductId },
+      evidenceSealed: seal(sealingKey, claimContext(scope, appId, evidenceKey), evidence),
+      ...{ now, expiresAt: now + claimDays * dayMs },
+    },
+  )
+}
+
+/** What sealed evidence of a claim is bound to. */
+export function claimContext({ projectId, environment }: Scope, appId: string, evidenceKey: string): string {
+  return JSON.stringify(['pending-claim', appId, projectId, environment, evidenceKey])
+}

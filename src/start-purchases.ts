@@ -1,0 +1,82 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Config } from './config.ts'
+import { isRetryable, type Pool } from './db/pool.ts'
+import { systemClock as clock } from './kernel/clock.ts'
+import { mappedClaimLookMs } from './kernel/limits.ts'
+import {
+  attachMappedClaims,
+  createAppStoreApi,
+  createAppStoreCheck,
+  createAppStoreReread,
+  createAppStoreVerifier,
+  createCheckCredential,
+  createGuard,
+  createLoadStoreApp,
+  createPurchase,
+  createReverify,
+  createTrusts,
+  openRevocations,
+} from './purchases/index.ts'
+import { type InstanceSecrets, type Scope, sealingKeyOf } from './tenancy/index.ts'
+
+interface Ground {
+  config: Config
+  log: Logger
+  pool: Pool
+  secrets: InstanceSecrets
+}
+
+/** What talks to the stores, for HTTP and workers alike. */
+export async function openStores(started: AsyncDisposableStack, { config, log, pool, secrets }: Ground) {
+  const sealingKey = sealingKeyOf(secrets)
+  const trusts = createTrusts()
+  const revocations = started.use(await openRevocations({ pool, clock, trusts, log }))
+  const appStore = { clock, trusts, revocations, api: createAppStoreApi(clock) }
+  return {
+    ...{ pool, clock, sealingKey, tombstoneKey: secrets.tombstoneKey, baseUrls: [config.publicUrl] },
+    loadStoreApp: createLoadStoreApp(sealingKey),
+    verifiers: { appstore: createAppStoreVerifier(appStore) },
+    checks: { appstore: createAppStoreCheck(appStore.api) },
+    rereads: { appstore: createAppStoreReread(appStore, pool) },
+    wake: () => {},
+  }
+}
+
+type Stores = Awaited<ReturnType<typeof openStores>>
+
+/** What verifies, attaches and reads purchases again, for the HTTP surfaces. */
+export function purchasesOf(
+  stores: Stores,
+  whois: (query: { scope: Scope; distinctId: string }) => Promise<{ customerId: string | undefined }>,
+) {
+  return {
+    loadStoreApp: stores.loadStoreApp,
+    purchase: createPurchase({ ...stores, whois, guard: createGuard(() => clock.now()) }),
+    reverify: createReverify(stores),
+    checkCredential: createCheckCredential(stores),
+  }
+}
+
+/** Attaches in the background what was waiting for a link, until it is disposed. */
+export function startPurchases(stores: Stores, log: Logger): AsyncDisposable {
+  const stop = new AbortController()
+
+  async function run(): Promise<void> {
+    while (!stop.signal.aborted) {
+      const tried = await attachMappedClaims(stores).catch((error: unknown) => {
+        log[isRetryable(error) ? 'warn' : 'error']({ err: error }, 'claims to purchases could not be looked at')
+        return 0
+      })
+      if (tried === 0) await sleep(mappedClaimLookMs, undefined, { signal: stop.signal }).catch(() => {})
+    }
+  }
+
+  const running = run()
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await running
+    },
+  }
+}

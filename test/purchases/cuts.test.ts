@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { isConnectionLoss, Pool } from '../../src/db/pool.ts'
+import { createProduct, verifyLedger } from '../../src/entitlements/index.ts'
+import { must } from '../../src/kernel/assert.ts'
+import { type AttachServices, attach } from '../../src/purchases/attach.ts'
+import { defaultSettings } from '../../src/purchases/settings.ts'
+import { transferPurchase } from '../../src/purchases/transfer.ts'
+import type { StoreApp, VerifiedPurchase } from '../../src/purchases/types.ts'
+import type { Scope } from '../../src/tenancy/index.ts'
+import { type CutProxy, cutProxy } from '../harness/cut-proxy.ts'
+import { factsIn, openLedger, totals } from '../ledger/world.ts'
+
+const ledger = await openLedger()
+after(() => ledger[Symbol.asyncDispose]())
+const { pool, database } = ledger
+const services: AttachServices = { tombstoneKey: Buffer.alloc(32, 7), sealingKey: Buffer.alloc(32, 9), baseUrls: [] }
+
+interface World {
+  app: StoreApp
+  scope: Scope
+  purchase: (more?: Partial<VerifiedPurchase>, quantity?: number) => VerifiedPurchase
+}
+
+let transactions = 0
+
+/** A scope with a Product of ten `exports`, and a consumable that is nobody's yet. */
+async function prepare(): Promise<World> {
+  const scope = await ledger.scope()
+  await ledger.feature(scope)
+  const grants = [
+    { feature: 'exports', allowance: 10, unlimited: false, interval: null, entity_scoped: false, rollover: null },
+  ]
+  const product = await pool.transaction((tx) =>
+    createProduct(tx, scope, { key: 'pack', name: 'Pack', type: 'one_time', grants, stores: [] }),
+  )
+  const app: StoreApp = {
+    ...{
+      scope,
+      appId: 'app_cuts',
+      bundleId: 'b',
+      packageName: null,
+      accountTokenNamespace: '3f0a1c52-6d7e-4b8f-9a01-23456789abcd',
+    },
+    settings: { ...defaultSettings, unboundPurchases: 'first_claim' },
+    ...{ credentials: {}, clockOffsetMs: 0 },
+  }
+  const key = String(++transactions)
+  const sold = { storeProductId: 'pack', basePlanId: null, purchaseOptionId: null, offerId: null }
+  const link = {
+    store: 'appstore',
+    productId: 'pack',
+    basePlanId: null,
+    purchaseOptionId: null,
+    offerId: null,
+  } as const
+  const mapped = { product, link: { ...link, consumable: false, duration: null, familySharing: false } }
+  return {
+    app,
+    scope,
+    purchase: (more = {}, quantity = 2) => ({
+      ...{ store: 'appstore', storeEnvironment: 'sandbox', evidenceKey: key, rootKey: key, linkedKeys: [] },
+      ...{ purchasedAt: 1, version: 1, readAt: null, unpolled: true, accountToken: null, renewalAccountToken: null },
+      ...{ familyShared: false, status: 'active', autoRenews: null, pendingProduct: null, nextCheckAt: null },
+      ...{ consumedElsewhere: false, outbox: [{ kind: 'ack', key, payload: {}, deadline: null }], extra: null },
+      result: { transactionId: key },
+      transactions: [
+        {
+          ...{ evidenceKey: key, version: 1, token: null, supersededBy: null, claims: {} },
+          periods: [
+            {
+              ...{ ...sold, line: '', key, type: 'one_time', consumable: true, mapped, quantity, orderId: null },
+              ...{ startsAt: Date.now() - 60_000, paidUntil: null, access: { kind: 'open', until: null } },
+            },
+          ],
+        },
+      ],
+      ...more,
+    }),
+  }
+}
+
+async function through<T>(url: string, work: (pool: Pool) => Promise<T>): Promise<T> {
+  await using own = new Pool(url, { name: 'cut', max: 1 })
+  return await work(own)
+}
+
+const bring = (world: World, url: string) =>
+  through(url, (own) => own.transaction((tx) => attach(tx, services, world.app, world.purchase(), 'ada')))
+
+const count = async (table: string, scope: Scope) =>
+  (await pool.query<{ n: number }>(`select count(*)::int as n from ${table} where scope_id = $1`, [scope.scopeId]))[0]
+    ?.n
+
+async function attachedOnce({ scope }: World, left = 20n): Promise<void> {
+  assert.deepEqual(await totals(pool, scope), { drawn: 0n, left, used: 0n })
+  const tables = ['store_lineage', 'store_transaction', 'store_period', 'purchase_result', 'store_outbox']
+  for (const table of tables) assert.equal(await count(table, scope), 1, table)
+  const told = await factsIn(pool, scope)
+  assert.equal(new Set(told.map(({ uuid }) => uuid)).size, told.length, 'each once')
+  assert.equal(told.filter(({ event }) => event === '$purchase_completed').length, 1)
+}
+
+/** Cuts the connection before and after every statement, and tries again over a whole one. */
+async function cutEverywhere(
+  prepared: () => Promise<World>,
+  act: (world: World, url: string) => Promise<unknown>,
+  outcome: (world: World) => Promise<void>,
+): Promise<void> {
+  await using counting = await cutProxy(database.url)
+  const whole = await prepared()
+  await act(whole, counting.url)
+  await outcome(whole)
+  assert.ok(counting.statements >= 10, `only ${counting.statements} statements`)
+  let failures = 0
+  for (let n = 1; n <= counting.statements; n++) {
+    for (const when of ['before', 'after'] as const) {
+      const world = await prepared()
+      await using proxy: CutProxy = await cutProxy(database.url)
+      proxy.cut(n, when)
+      const error = await act(world, proxy.url).then(
+        () => null,
+        (reason: unknown) => reason,
+      )
+      if (error !== null) failures++
+      assert.ok(error === null || isConnectionLoss(error), String(error))
+      await act(world, database.url)
+      await outcome(world)
+    }
+  }
+  assert.ok(failures > counting.statements, `${failures} were noticed`)
+  const found: unknown[] = []
+  await verifyLedger(pool, { onFinding: (finding) => found.push(finding) })
+  assert.deepEqual(found, [])
+}
+
+test('attaching, with the connection lost before or after any statement, is done once by the time it is answered', async () => {
+  await cutEverywhere(prepare, bring, (world) => attachedOnce(world))
+})
+
+test('the same for a transfer by an operator', async () => {
+  const owners = new WeakMap<World, string>()
+  await cutEverywhere(
+    async () => {
+      const world = await prepare()
+      await bring(world, database.url)
+      owners.set(world, await ledger.customer(world.scope, 'grace'))
+      return world
+    },
+    async (world, url) => {
+      const [lineage] = await pool.query<{ public_id: string; owner_customer_id: string }>(
+        'select public_id, owner_customer_id from store_lineage where scope_id = $1',
+        [world.scope.scopeId],
+      )
+      const customerId = must(owners.get(world), 'it was prepared')
+      if (lineage?.owner_customer_id === customerId) return
+      const what = { purchaseId: lineage?.public_id ?? '', customerId, reason: 'why', actor: 'key_test' }
+      await through(url, (own) =>
+        own.transaction((tx) => transferPurchase(tx, async () => world.app, [world.scope], what)),
+      )
+    },
+    async (world) => {
+      assert.deepEqual(await totals(pool, world.scope), { drawn: 0n, left: 20n, used: 0n })
+      assert.equal(await count('purchase_transfer', world.scope), 1)
+    },
+  )
+})
+
+test('an older state never overwrites a newer one, and a revocation goes only by a newer state', async () => {
+  const world = await prepare()
+  const revoked = (version: number): Partial<VerifiedPurchase> => {
+    const purchase = world.purchase()
+    const [transaction] = purchase.transactions
+    assert.ok(transaction)
+    const access = {
+      kind: 'closed',
+      detail: 'revoked',
+      claim: false,
+      revocation: { at: 5, reason: 0, share: 1, kind: 'refund' },
+    } as const
+    const periods = transaction.periods.map((period) => ({ ...period, access }))
+    return { version, status: 'revoked', transactions: [{ ...transaction, version, periods }] }
+  }
+  const apply = (more: Partial<VerifiedPurchase>) =>
+    pool.transaction((tx) => attach(tx, services, world.app, world.purchase(more), 'ada'))
+  await apply({})
+  await apply(revoked(10))
+  assert.equal((await totals(pool, world.scope)).left, 0n)
+  await apply({})
+  assert.equal((await totals(pool, world.scope)).left, 0n)
+  const [period] = await pool.query<{ revoked_at_ms: bigint }>(
+    'select revoked_at_ms from store_period where scope_id = $1',
+    [world.scope.scopeId],
+  )
+  assert.equal(period?.revoked_at_ms, 5n)
+})
