@@ -34,6 +34,22 @@ test('imports go down the line, and between modules only through index.ts', () =
   assert.deepEqual(wrong, [])
 })
 
+test('the store simulator stands apart: it imports nothing of the service, and the service nothing of it', () => {
+  const simulator = posix.join(src, '../store-sim')
+  const its = globSync('**/*.ts', { cwd: simulator }).toSorted()
+  assert.ok(its.length > 20, `found ${its.length} files`)
+  const leaving = its.flatMap((file) =>
+    importsOf(readFileSync(posix.join(simulator, file), 'utf8'))
+      .map((path) => posix.join(posix.dirname(file), path))
+      .filter((target) => target.startsWith('..'))
+      .map((target) => `${file} imports ${target}`),
+  )
+  const entering = sources
+    .filter(({ text }) => importsOf(text).some((path) => path.includes('store-sim/')))
+    .map(({ file }) => file)
+  assert.deepEqual([...leaving, ...entering], [])
+})
+
 test('the clock is read in kernel/clock.ts only, the environment in config.ts only', () => {
   const ours = sources.filter(({ file }) => !file.endsWith('.test.ts'))
   const reading = (what: RegExp) => ours.filter(({ text }) => what.test(text)).map(({ file }) => file)

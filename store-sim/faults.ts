@@ -1,0 +1,123 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Type } from 'typebox'
+import { chance } from './ids.ts'
+import type { ChainKind } from './pki/chain.ts'
+import { appleError, googleError, Refusal } from './refusal.ts'
+import type { Sim, World } from './world.ts'
+
+export const faultKinds = [
+  'rate_limited',
+  'server_error',
+  'hang',
+  'unauthorized',
+  'forbidden',
+  'not_found',
+  'truncated_json',
+  'drop',
+  'duplicate',
+  'reorder',
+  'delay',
+  'ocsp_down',
+  'ocsp_revoked',
+  'clock_skew',
+  'wrong_audience',
+  'foreign_root',
+  'expired_leaf',
+  'no_leaf_marker',
+  'no_intermediate_marker',
+] as const
+export type FaultKind = (typeof faultKinds)[number]
+
+export interface Fault {
+  kind: FaultKind
+  /** `*` stands for anything. Notifications go to `/notify/appstore` and `/notify/playstore`, devices ask `/device/…`. */
+  path?: string
+  probability?: number
+  /** How often it still strikes. */
+  count?: number
+  /** `not_found`: so long after the purchase; `delay`, `clock_skew`, `hang` and `Retry-After`: by so much. */
+  seconds?: number
+}
+
+export const faultShape = Type.Object(
+  {
+    kind: Type.Enum(faultKinds),
+    path: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+    probability: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+    count: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+    seconds: Type.Optional(Type.Number({ minimum: -604_800, maximum: 604_800 })),
+  },
+  { additionalProperties: false },
+)
+
+const hangSecondsMax = 60
+const secondsOf: Partial<Record<FaultKind, number>> = {
+  hang: 30,
+  rate_limited: 5,
+  not_found: 30,
+  delay: 60,
+  clock_skew: 300,
+}
+
+/** The fault of one of these kinds that strikes here and now, used up by one. */
+export function strike(
+  world: World,
+  path: string,
+  kinds: readonly FaultKind[],
+): (Fault & { seconds: number }) | undefined {
+  for (const fault of world.faults) {
+    if (!kinds.includes(fault.kind) || fault.count === 0 || !matches(fault.path ?? '*', path)) continue
+    if (fault.probability !== undefined && chance(world, 'fault') >= fault.probability) continue
+    if (fault.count !== undefined) fault.count -= 1
+    return { ...fault, seconds: fault.seconds ?? secondsOf[fault.kind] ?? 0 }
+  }
+  return undefined
+}
+
+/** How what is signed for this path is signed. */
+export function chainKindAt(world: World, path: string): ChainKind {
+  const kinds = ['foreign_root', 'expired_leaf', 'no_leaf_marker', 'no_intermediate_marker'] as const
+  return kinds.find((kind) => strike(world, path, [kind]) !== undefined) ?? 'genuine'
+}
+
+export function skewMsAt(world: World, path: string): number {
+  return (strike(world, path, ['clock_skew'])?.seconds ?? 0) * 1000
+}
+
+/** Makes a store's call fail as told, in the words of that store. Says which fault it was, for the log. */
+export async function failAsTold(sim: Sim, path: string): Promise<string | undefined> {
+  const fault = strike(sim.world, path, ['rate_limited', 'server_error', 'hang', 'unauthorized', 'forbidden'])
+  if (fault === undefined) return undefined
+  if (fault.kind === 'hang') {
+    await sleep(Math.min(Math.max(fault.seconds, 0), hangSecondsMax) * 1000, undefined, { ref: false })
+    return fault.kind
+  }
+  throw path.startsWith('/play/') ? googleFault(fault) : appleFault(fault, sim.wall())
+}
+
+function appleFault({ kind, seconds }: Fault & { seconds: number }, wall: number): Refusal {
+  if (kind === 'rate_limited') {
+    const body = { errorCode: 4290000, errorMessage: 'Rate limit exceeded.' }
+    return new Refusal(429, body, { 'retry-after': String(wall + seconds * 1000) }) // an instant, in milliseconds
+  }
+  if (kind === 'unauthorized') return new Refusal(401, 'Unauthenticated\n')
+  if (kind === 'forbidden') return appleError(403, 4030000, 'Forbidden.')
+  return appleError(500, 5000000, 'An unknown error occurred.')
+}
+
+function googleFault({ kind, seconds }: Fault & { seconds: number }): Refusal {
+  if (kind === 'rate_limited') {
+    const { status, body } = googleError(429, 'Quota exceeded.', 'RESOURCE_EXHAUSTED', 'rateLimitExceeded')
+    return new Refusal(status, body, { 'retry-after': String(seconds) })
+  }
+  if (kind === 'unauthorized')
+    return googleError(401, 'Request had invalid authentication credentials.', 'UNAUTHENTICATED', 'authError')
+  if (kind === 'forbidden')
+    return googleError(403, 'The current user has insufficient permissions.', 'PERMISSION_DENIED', 'permissionDenied')
+  return googleError(500, 'Internal error encountered.', 'INTERNAL', 'internalError')
+}
+
+function matches(pattern: string, path: string): boolean {
+  const parts = pattern.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(`^${parts.join('.*')}$`).test(path)
+}
