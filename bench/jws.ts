@@ -16,9 +16,10 @@ const wallNow = Date.now()
 
 async function perSecond(forget: boolean): Promise<number> {
   const trust = trustSet([pki.root.certificate])
-  const start = performance.now()
+  const end = performance.now() + seconds * 1000
+  const before = process.cpuUsage()
   let verified = 0
-  while (performance.now() - start < seconds * 1000) {
+  while (performance.now() < end) {
     if (forget) trust.chains.clear()
     const verdict = await verifyAppleJws(strings[verified % texts] ?? '', 'transaction', {
       ...{ trust, now: wallNow, wallNow, revoked: nobody },
@@ -26,7 +27,9 @@ async function perSecond(forget: boolean): Promise<number> {
     assert.ok(verdict.ok)
     verified++
   }
-  return Math.round((verified * 1000) / (performance.now() - start))
+  // Time of the processor, whatever else the machine does.
+  const { user, system } = process.cpuUsage(before)
+  return Math.round((verified * 1e6) / (user + system))
 }
 
 await perSecond(false)

@@ -9,6 +9,7 @@ import { must } from './kernel/assert.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { openLog } from './log.ts'
 import { participants } from './participants.ts'
+import { createTokenIndex } from './purchases/index.ts'
 
 /** What the worker is started with: structured-clonable. */
 export interface WorkerInput {
@@ -16,18 +17,20 @@ export interface WorkerInput {
   tombstoneKey: Uint8Array
   logLevel: string
   eventRetentionDays: number
+  publicUrl: string
 }
 
 /** The lane worker, in its own thread: one projection and the consumers in the order they see each slice. */
 export async function runLaneWorker(): Promise<void> {
-  const { url, tombstoneKey, logLevel, eventRetentionDays: keptDays } = workerData as WorkerInput // given by worker.ts
+  const { url, tombstoneKey, logLevel, eventRetentionDays: keptDays, publicUrl } = workerData as WorkerInput // given by worker.ts
   const parent = must(parentPort, 'the worker runs in a thread')
   yieldToIntake()
   const stop = new AbortController()
   const log = openLog({ level: logLevel, name: 'worker' })
   const projection = createProjection({ tombstoneKey: Buffer.from(tombstoneKey), participants })
   const told: MembershipConsumer[] = []
-  const consumers: Consumer[] = [countEvents, createDiscovery(), createSegmentConsumer(clock, told, log)]
+  const tokens = createTokenIndex({ clock, baseUrls: [publicUrl] })
+  const consumers: Consumer[] = [countEvents, createDiscovery(), createSegmentConsumer(clock, told, log), tokens]
   const stats = laneStats(() => clock.now())
   const telling = setInterval(() => parent.postMessage(stats.read()), statsMs)
 

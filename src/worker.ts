@@ -20,8 +20,14 @@ export function startWorker(
   { url, secrets, config }: { url: string; secrets: InstanceSecrets; config: Config },
   log: Logger,
 ): LaneWorker {
-  const { eventRetentionDays } = config
-  const input: WorkerInput = { url, tombstoneKey: secrets.tombstoneKey, logLevel: log.level, eventRetentionDays }
+  const { eventRetentionDays, publicUrl } = config
+  const input: WorkerInput = {
+    url,
+    tombstoneKey: secrets.tombstoneKey,
+    logLevel: log.level,
+    eventRetentionDays,
+    publicUrl,
+  }
   let stopping = false
   let stats: LaneStats | undefined
   let thread = launch()

@@ -431,3 +431,8 @@ export const leavesReadMs = 60_000
 export const mappedClaimsAtOnce = 20
 export const mappedClaimWaitMs = 10 * 60_000
 export const mappedClaimLookMs = 1000
+/** Distinct ids whose account tokens a lane worker remembers to have written, and for how long; and the apps that sell. */
+export const indexedIdsKept = 200_000
+export const indexedIdsKeptMs = 3600_000
+export const indexedScopesKept = 1000
+export const storeAppsKeptMs = 2000

@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { signedTransactionBytesMax } from '../../src/kernel/limits.ts'
 import { aTransaction, dayMs, signApple, testPki } from '../harness/apple-pki.ts'
 import { startService } from '../harness/service.ts'
-import { assertRefused, eventually } from './project.ts'
+import { anEvent, assertRefused, eventually } from './project.ts'
 import { openStore } from './store-world.ts'
 
 const service = await startService()
@@ -413,6 +413,26 @@ describe('policies', () => {
       [bare.transactionId],
     )
     assert.equal(row?.payload.appAccountToken, open.tokenOf(other))
+  })
+
+  test("the rules' tokens of everybody that events name are known, before any client brings anything", async () => {
+    await using open = await openStore(service)
+    await open.settings({ unbound_purchases: 'first_claim' })
+    const [who, other] = [someone(), someone()]
+    await open.app.post('/event', anEvent(who))
+    await eventually(async () => {
+      const value = open.tokenOf(who)
+      return (await service.pool.query('select 1 from account_binding where value = $1', [value])).length === 1
+    })
+    const bought = open.subscription(who)
+    open.store.tell(bought, 1, {})
+    assertRefused(await open.bring(other, bought), 400, 'app_store_purchase_owner_unverified')
+    const [row] = await service.pool.query<{ public_id: string }>(
+      'select public_id from store_lineage where root_key = $1',
+      [bought.originalTransactionId],
+    )
+    await open.project.post(`/purchases/${row?.public_id ?? ''}/reverify`, {})
+    assert.equal((await open.entitled(who, 'pro')).allowed, true)
   })
 
   test('transfer moves a purchase once a day, and never units', async () => {
