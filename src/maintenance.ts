@@ -3,6 +3,7 @@ import type { Config } from './config.ts'
 import type { Pool } from './db/pool.ts'
 import { ensureEntryPartitions, sweepGrants } from './entitlements/index.ts'
 import { checkLogMeta, ensurePartitions, forgetEventAnswers, forgetOldEvents } from './events/index.ts'
+import { forgetBrokenUploads } from './experiences/index.ts'
 import { forgetExpired, forgetIdempotentAnswers } from './tenancy/index.ts'
 
 const everyMs = 3600_000
@@ -32,6 +33,7 @@ export async function startMaintenance(pool: Pool, config: Config, log: Logger):
 async function hourly(pool: Pool, config: Config, log: Logger, signal: AbortSignal): Promise<void> {
   await maintain(pool)
   await forgetEventAnswers(pool)
+  await forgetBrokenUploads(pool)
   const forgotten = await forgetOldEvents(pool, { eventDays: config.eventRetentionDays })
   if (forgotten && forgotten.partitions.length > 0) log.info(forgotten, 'old events were removed')
   await sweepGrants(pool, signal)

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { createSegment, resolveOrCreate } from './customers/index.ts'
 import type { Pool, Tx } from './db/pool.ts'
+import { demoExperiences } from './demo-experiences.ts'
 import { attachProduct, createFeature, createProduct } from './entitlements/index.ts'
 import { systemClock } from './kernel/clock.ts'
 import { randomText } from './kernel/ids.ts'
@@ -29,13 +30,22 @@ export interface FirstRun {
   apps?: { id: string; platform: Platform; keys: Record<Environment, string> }[]
 }
 
+export interface SetUpKeys {
+  tombstoneKey: Buffer
+  sealingKey: Buffer
+}
+
 const demoCustomer = 'demo-user'
 
 /**
  * Sets an empty database up, in one transaction; undefined when somebody had done so. `first-run.json` is on disk before
  * the commit: a start killed in between leaves no keys that nobody knows, and one killed before it sets up again.
  */
-export async function setUp(pool: Pool, config: Config, tombstoneKey: Buffer): Promise<FirstRun | undefined> {
+export async function setUp(
+  pool: Pool,
+  config: Config,
+  { tombstoneKey, sealingKey }: SetUpKeys,
+): Promise<FirstRun | undefined> {
   const owner = { email: config.setupEmail, password: config.setupPassword ?? randomText(20) }
   return pool.transaction(async (tx) => {
     const first = await createFirstWorkspace(tx, owner)
@@ -46,14 +56,14 @@ export async function setUp(pool: Pool, config: Config, tombstoneKey: Buffer): P
       owner,
       workspace_id: first.workspaceId,
       secret_key: first.secretKey,
-      ...(config.demo ? await createDemo(tx, first.workspaceId, tombstoneKey) : {}),
+      ...(config.demo ? await createDemo(tx, first.workspaceId, config.namespace, { tombstoneKey, sealingKey }) : {}),
     }
     await writeSecretFile(join(config.dataDir, 'first-run.json'), `${JSON.stringify(firstRun, null, 2)}\n`)
     return firstRun
   })
 }
 
-async function createDemo(tx: Tx, workspaceId: string, tombstoneKey: Buffer) {
+async function createDemo(tx: Tx, workspaceId: string, namespace: string, { tombstoneKey, sealingKey }: SetUpKeys) {
   const { project, scopes } = await createProject(tx, workspaceId, { name: 'Demo' })
   const apps: NonNullable<FirstRun['apps']> = []
   for (const platform of ['ios', 'android'] as const) {
@@ -65,6 +75,7 @@ async function createDemo(tx: Tx, workspaceId: string, tombstoneKey: Buffer) {
   }
   await createCatalogue(tx, scopes.test)
   await createCatalogue(tx, scopes.live)
+  for (const scope of [scopes.test, scopes.live]) await demoExperiences(tx, scope, { namespace, sealingKey })
   await createCustomer(tx, scopes.test, tombstoneKey)
   await touchTenancy(tx)
   return { project_id: project.id, apps }

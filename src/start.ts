@@ -82,7 +82,8 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
   await checkLogMeta(pool)
   await checkLiveCredentials(pool, sealingKeyOf(secrets))
   started.use(await startMaintenance(pool, config, log))
-  const firstRun = await setUp(pool, config, secrets.tombstoneKey)
+  const { tombstoneKey } = secrets
+  const firstRun = await setUp(pool, config, { tombstoneKey, sealingKey: sealingKeyOf(secrets) })
   const { smtpUrl, publicUrl } = config
   started.use(startMail({ pool, sealingKey: sealingKeyOf(secrets), smtpUrl, publicUrl, log }))
   const ready = readinessOf(pool, config.role)
@@ -162,6 +163,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       releaseKeys: () => selectPublishedKeys(pool),
       versions,
       purchase,
+      filePool: started.use(new Pool(url, { name: 'files', max: 2 })),
       standing: createStanding(reads),
     },
     workspace: {

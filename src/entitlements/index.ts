@@ -16,11 +16,17 @@ export {
   archiveProduct,
   createProduct,
   findLinkedProduct,
+  findProducts,
   getProduct,
   listProducts,
   updateProduct,
 } from './catalogue/products.ts'
-export type { FeatureRecord, GrantTemplate, ProductRecord, StoreLink } from './catalogue/types.ts'
+export type {
+  FeatureRecord,
+  GrantTemplate,
+  ProductRecord,
+  StoreLink,
+} from './catalogue/types.ts'
 export type { Finding } from './engine/audit-rows.ts'
 export type { Balance, BalanceGrant } from './engine/balance.ts'
 export { activeFeatures } from './engine/view.ts'

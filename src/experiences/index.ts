@@ -1,20 +1,40 @@
+export { fileAt, uploadTypes } from './artefacts/addresses.ts'
+export { forgetBrokenUploads } from './artefacts/artefact-store.ts'
+export { keep as keepArtefact, openArtefact, receive as receiveArtefact, type Upload } from './artefacts/artefacts.ts'
+export { copyExperience } from './authoring/copy.ts'
 export { type Experience, type SavedDraft, selectExperiences as listExperiences } from './authoring/experience-store.ts'
 export {
   createExperience,
-  type ExperienceEdit,
   getDraft,
   getExperience,
   renameExperience,
   saveDraft,
 } from './authoring/experiences.ts'
 export { judgeDraft } from './authoring/judge.ts'
+export type { Settings } from './authoring/load-known.ts'
 export type { DeclaredField, Plan, PlanOutputs, PlanSection, PlanStep } from './compile/plan.ts'
 export { envelopeOf } from './compile/release.ts'
 export type { IrFacts } from './ir/facts.ts'
 export { type PublishedKey, type SigningKey, selectKeys as listKeys, selectPublishedKeys } from './keys/key-store.ts'
 export { createKey, getKey, importKey, type KeyEdit, withdrawKey } from './keys/keys.ts'
-export { type Publication, selectPublications as listPublications, selectRelease } from './publish/publication-store.ts'
-export { activate, freeze, type PublishServices } from './publish/publish.ts'
+export {
+  type Build,
+  selectBuild as findBuild,
+  selectBuildLegs as listBuildLegs,
+  selectBuilds as listBuilds,
+} from './publish/build-store.ts'
+export {
+  type Publication,
+  selectCurrentPublications as listCurrentPublications,
+  selectPublications as listPublications,
+  selectRelease,
+} from './publish/publication-store.ts'
+export { activate, build, freeze, type PublishServices } from './publish/publish.ts'
 export { activateKey } from './publish/resign.ts'
 export { changeState, type StateVerb } from './publish/states.ts'
-export { selectVersions as listVersions, type Version } from './publish/version-store.ts'
+export {
+  selectLatestVersions,
+  selectVersion as findVersion,
+  selectVersions as listVersions,
+  type Version,
+} from './publish/version-store.ts'

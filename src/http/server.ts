@@ -10,6 +10,7 @@ import Fastify, {
 import type { Logger } from 'pino'
 import { refuse } from '../kernel/errors.ts'
 import { bodyBytesMax, bodyReceiveMsMax } from '../kernel/limits.ts'
+import { type ArtefactOptions, artefacts as addArtefacts } from './app/artefacts.ts'
 import { health as addHealth, type HealthOptions } from './app/health.ts'
 import { type AppApiServices, appApi } from './app/index.ts'
 import { metrics as addMetrics, type MetricsOptions } from './app/metrics.ts'
@@ -27,7 +28,7 @@ export interface ServerOptions {
   log: Logger
   health: HealthOptions
   metrics: MetricsOptions
-  app: AppApiServices & ReleaseKeysOptions
+  app: AppApiServices & ReleaseKeysOptions & ArtefactOptions
   workspace: WorkspaceApiServices
   /** Adds what is not part of either API, such as the reference pages. */
   extend: (server: FastifyInstance) => void
@@ -58,6 +59,7 @@ export async function createServer({
     })
     addHealth(scope, health)
     addReleaseKeys(scope, app)
+    addArtefacts(scope, app)
     await scope.register(async (keyed) => appApi(keyed, app))
   })
   await server.register(

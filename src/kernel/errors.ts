@@ -16,6 +16,8 @@ const catalogue = {
   test_only: [400, 'This is for the test environment only.'],
   unsupported_encoding: [400, 'The content encoding is not supported here.'],
   draft_invalid: [400, 'The draft cannot be published.'],
+  artifact_type_unknown: [400, 'Files of this type are not taken.'],
+  artifact_hash_mismatch: [400, 'The bytes have another hash than the one that was named.'],
   key_weak: [400, 'The key is not safe to verify signatures with.'],
   key_is_public: [400, 'The seed is printed in public documents: anybody can sign with it.'],
   invalid_api_key: [401, 'The key is missing, invalid or revoked.'],

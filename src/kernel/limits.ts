@@ -353,6 +353,34 @@ export const webhookTriesMax = 8
 /** How long after its basis an event may still convert. */
 export const goalWindowDaysMax = 90
 
+/** What clients take of the files that a release names: each scene, each script, any other, and all of one release. */
+export const sceneBytesMax = 64 * MiB
+export const scriptBytesMax = 4 * MiB
+export const assetBytesMax = 32 * MiB
+export const releaseScriptsBytesMax = 16 * MiB
+export const releaseArtefactsBytesMax = 128 * MiB
+/** Parsed whole whenever a draft that names it is judged: 256 screens with their transitions and assets. */
+export const manifestBytesMax = 2 * MiB
+/** One row of an uploaded file: what a request that sends or fetches it holds in memory. */
+export const artefactPieceBytes = 256 * 1024
+/** Uploads under way in one process: each takes a connection now and then. */
+export const uploadsAtOnceMax = 8
+/** Pieces that no artefact names are an upload that broke off; none takes that long. */
+export const brokenUploadMs = 3600_000
+/** Screens, placements and what else clients count in a descriptor. */
+export const draftScreensMax = 256
+export const draftPlacementsMax = 256
+/** Values of view models, and controls of one screen: more is no page that somebody made. */
+export const viewModelValuesMax = 4096
+export const screenControlsMax = 1024
+/** Rules of all forms, groups and members together, and the bytes of each, as clients count them. */
+export const formRulesMax = 4096
+export const formRuleBytesMax = 8 * MiB
+/** Legs of a version in all locales: they are made, hashed and signed at once. */
+export const buildBytesMax = 64 * MiB
+/** Descriptors that one statement stores; one alone may be as large as a descriptor gets. */
+export const releaseInsertBytesMax = 4 * MiB
+
 /** A rebuild of customers holds the lane for one page of them at a time: tens of milliseconds. */
 export const rebuildPageCustomers = 200
 /** Positions that a rebuild may still have to repeat while it holds the lane. */

@@ -5,6 +5,9 @@ export interface WireNames {
   releaseSchema: string
   legSchema: string
   journeyMediaType: string
+  /** Of the renderer, its scenes' key in a release and their files' ending. */
+  native: string
+  sceneMediaType: string
   appIdHeader: string
   appEnvironmentHeader: string
   environmentHeader: string
@@ -18,6 +21,8 @@ export function wireNames(namespace: string): WireNames {
     releaseSchema: `${namespace}.journey-release.v3`,
     legSchema: `${namespace}.experience-planes.v1`,
     journeyMediaType: `application/vnd.${namespace}.journey+json`,
+    native: namespace.slice(0, 3),
+    sceneMediaType: `application/vnd.${namespace}.scene`,
     appIdHeader: `${title}-App-Id`,
     appEnvironmentHeader: `${title}-App-Environment`,
     environmentHeader: `X-${title}-Env`,

@@ -61,6 +61,7 @@ export { hasWorkspaces, readSealedSecrets, touchCatalogue, touchTenancy } from '
 export type {
   App,
   AppScope,
+  ClientRuntime,
   Environment,
   Invitation,
   Member,

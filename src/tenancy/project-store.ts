@@ -1,18 +1,28 @@
 import type { Sql, Tx } from '../db/pool.ts'
 import type { Page } from '../kernel/page.ts'
-import type { Environment, Project } from './types.ts'
+import type { ClientRuntime, Environment, Project } from './types.ts'
 
-const columns = 'id, workspace_id, name, created_at'
+const columns = 'id, workspace_id, name, deliver_always, client_runtime, created_at'
 
 interface ProjectRow {
   id: string
   workspace_id: string
   name: string
+  deliver_always: boolean | null
+  /** As written here. */
+  client_runtime: ClientRuntime | null
   created_at: Date
 }
 
-function projectOf({ id, workspace_id, name, created_at }: ProjectRow): Project {
-  return { id, workspaceId: workspace_id, name, createdAt: created_at }
+function projectOf(row: ProjectRow): Project {
+  return {
+    id: row.id,
+    workspaceId: row.workspace_id,
+    name: row.name,
+    deliverAlways: row.deliver_always,
+    clientRuntime: row.client_runtime,
+    createdAt: row.created_at,
+  }
 }
 
 export async function insertProject(tx: Tx, project: Pick<Project, 'id' | 'workspaceId' | 'name'>): Promise<Project[]> {
@@ -68,8 +78,16 @@ export async function selectProject(
   return rows.map(projectOf)[0]
 }
 
-export async function updateProjectName(tx: Tx, id: string, name: string): Promise<void> {
-  await tx.query(`update project set name = $2 where id = $1`, [id, name])
+export async function updateProjectRow(
+  tx: Tx,
+  { id, name, deliverAlways, clientRuntime }: Omit<Project, 'workspaceId' | 'createdAt'>,
+): Promise<void> {
+  await tx.query(
+    `update project
+     set name = $2, deliver_always = $3, client_runtime = $4::jsonb
+     where id = $1`,
+    [id, name, deliverAlways, clientRuntime && JSON.stringify(clientRuntime)],
+  )
 }
 
 export async function markProjectDeleted(tx: Tx, id: string): Promise<void> {

@@ -9,9 +9,9 @@ import {
   markProjectDeleted,
   selectProject,
   selectProjects,
-  updateProjectName,
+  updateProjectRow,
 } from './project-store.ts'
-import type { Environment, Project, Scope } from './types.ts'
+import type { ClientRuntime, Environment, Project, Scope } from './types.ts'
 
 /** A project with its two environments, without apps. The caller announces it with `touchTenancy`. */
 export async function createProject(
@@ -40,17 +40,28 @@ export async function getProject(sql: Sql, workspaceId: string, id: string): Pro
   return project
 }
 
+export interface ProjectChanges {
+  name?: string | undefined
+  deliverAlways?: boolean | null | undefined
+  clientRuntime?: ClientRuntime | null | undefined
+}
+
 /** Changes what is named. Gives the project before and after. Throws `not_found`. */
 export async function updateProject(
   tx: Tx,
   workspaceId: string,
   id: string,
-  { name }: { name?: string | undefined },
+  { name, deliverAlways, clientRuntime }: ProjectChanges,
 ): Promise<{ before: Project; after: Project }> {
   const before = await selectProject(tx, workspaceId, id, { lock: true })
   if (!before) throw refuse('not_found')
-  const after = { ...before, name: name ?? before.name }
-  await updateProjectName(tx, id, after.name)
+  const after = {
+    ...before,
+    name: name ?? before.name,
+    deliverAlways: deliverAlways === undefined ? before.deliverAlways : deliverAlways,
+    clientRuntime: clientRuntime === undefined ? before.clientRuntime : clientRuntime,
+  }
+  await updateProjectRow(tx, after)
   return { before, after }
 }
 

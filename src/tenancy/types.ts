@@ -99,11 +99,28 @@ export interface App {
   lastConnectedAt: Date | null
 }
 
-export interface Project {
+export interface Project extends ProjectSettings {
   id: string
   workspaceId: string
   name: string
   createdAt: Date
+}
+
+export interface ProjectSettings {
+  /** Whether clients know the entry condition `always`; null: as the namespace says. */
+  deliverAlways: boolean | null
+  /** Null: nothing that has screens can be published. */
+  clientRuntime: ClientRuntime | null
+}
+
+/** What the oldest build in the field can run: the service cannot ask a device. This very JSON is stored. */
+export interface ClientRuntime {
+  minimum_sdk_version: string
+  runtime_revision: string
+  luau: { revision: string; bytecode_versions: number[] }
+  scene_format: { major: number; minor: number }
+  timezone_data: { format: 'iana-tzdb'; revision: string; sha256: string }
+  capabilities: string[]
 }
 
 /** Selects one app and one environment on the App API. No secret: apps carry it. */

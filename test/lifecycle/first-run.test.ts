@@ -104,6 +104,13 @@ test('both environments have the demo catalogue, and the demo customer may use 1
         ['playstore', 'pro_monthly', 'monthly'],
       ],
     )
+    const experiences = (await list('/experiences')).map(({ key, status, publications }) => {
+      return [key, status, (publications as { app_id: string; status: string }[]).map((one) => one.status)]
+    })
+    assert.deepEqual(experiences.toReversed(), [
+      ['welcome', 'published', ['live', 'live']],
+      ['credits_gift', 'published', ['live', 'live']],
+    ])
   }
   for (const { keys } of apps) {
     const ask = async (featureId: string, requiredBalance: number) => {

@@ -88,7 +88,18 @@ export const examples: Record<string, object> = {
   updateMember: { role: 'admin' },
   createInvitation: { email: 'grace@example.com', role: 'member' },
   createProject: { name: 'Kitchen' },
-  updateProject: { name: 'Kitchen and garden' },
+  updateProject: {
+    name: 'Kitchen and garden',
+    deliver_always: null,
+    client_runtime: {
+      minimum_sdk_version: '2.1.0',
+      runtime_revision: 'r4',
+      luau: { revision: 'l1', bytecode_versions: [5, 6] },
+      scene_format: { major: 1, minor: 2 },
+      timezone_data: { format: 'iana-tzdb', revision: '2026a', sha256: '9'.repeat(64) },
+      capabilities: ['ser', 'system-fonts'],
+    },
+  },
   createApp: { project_id, platform: 'ios', name: 'Kitchen for iOS', bundle_id: 'com.example.kitchen' },
   updateApp: { name: 'Kitchen' },
   createFeature: {
@@ -107,6 +118,7 @@ export const examples: Record<string, object> = {
       { store: 'appstore', product_id: 'com.example.kitchen.pro_monthly' },
       { store: 'playstore', product_id: 'pro_monthly', base_plan_id: 'monthly' },
     ],
+    preview: { name: 'Kitchen Pro', price: '9.99', period: 'month', period_label: 'a month', period_count: 1 },
   },
   updateProduct: {
     grants: [{ feature: 'exports', allowance: 200, interval: 'month', rollover: { max: 200, periods: 1 } }],
@@ -116,6 +128,13 @@ export const examples: Record<string, object> = {
   updateCustomer: { properties: { set: { plan: 'pro' }, unset: ['trial_ends'], increment: { logins: 1 } } },
   createExperience: { key: 'welcome', name: 'Welcome' },
   updateExperience: { name: 'Welcome, second edition' },
+  copyExperience: { to_environment: 'live' },
+  uploadArtifact: {
+    scene: { sha256: '1'.repeat(64), sizeBytes: 48_213 },
+    screens: [{ id: 'offer', artboardId: 'a1', artboardName: 'Offer', width: 390, height: 844 }],
+    transitions: [],
+    assets: [],
+  },
   saveDraft: welcomeDraft,
   validateDraft: { draft: welcomeDraft },
   publishExperience: { note: 'Greets after a day' },

@@ -38,6 +38,7 @@ ${keywords}`,
     { name: 'Events', description: 'What customers did. Stored before the answer, processed within moments.' },
     { name: 'Features', description: 'May the customer use it, and units spent, each operation once.' },
     { name: 'Purchases', description: 'What was bought in a store becomes access, once.' },
+    { name: 'Files', description: 'What screens are made of. Without a key, and the same for ever.' },
     { name: 'Service', description: 'Whether the service lives, and whom a key belongs to.' },
   ],
   securitySchemes: {

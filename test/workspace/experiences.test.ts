@@ -26,6 +26,8 @@ describe('200 and 201', () => {
       ...welcome,
       status: 'draft',
       draft_revision: 0,
+      latest_version_id: null,
+      publications: [],
     })
     assert.deepEqual((await ws.get(`/experiences/${id}`)).body, made.body)
     const renamed = await ws.patch('/experiences/welcome', { name: 'Hello' })

@@ -53,6 +53,7 @@ describe('200 and 201', () => {
       key: 'monthly',
       name: 'Monthly',
       type: 'subscription',
+      preview: null,
       status: 'active',
     })
     assert.deepEqual(grants, [

@@ -82,8 +82,9 @@ async function applyToProduct(tx: Tx, scope: Scope, step: Step & { object: 'prod
     case 'create':
       return { after: await createProduct(tx, scope, newProduct(step.entry)) }
     case 'update': {
-      const { name, grants, stores } = newProduct(step.entry)
-      return updateProduct(tx, [scope], step.entry.key, { name, grants, ...(step.entry.stores ? { stores } : {}) })
+      const { name, grants, stores, preview } = newProduct(step.entry)
+      const links = step.entry.stores ? { stores } : {}
+      return updateProduct(tx, [scope], step.entry.key, { name, grants, preview, ...links })
     }
     case 'archive':
       return archiveProduct(tx, [scope], step.key)
@@ -109,8 +110,8 @@ function newFeature({ key, name, type, platforms, credit_costs: creditCosts, sta
   return { key, name, type, platforms, creditCosts, published: status !== 'draft' }
 }
 
-function newProduct({ key, name, type, grants, stores }: ProductEntry) {
-  return { key, name, type, grants: grants.map(templateOf), stores: (stores ?? []).map(linkOf) }
+function newProduct({ key, name, type, grants, stores, preview }: ProductEntry) {
+  return { key, name, type, grants: grants.map(templateOf), stores: (stores ?? []).map(linkOf), preview }
 }
 
 function digest(shown: unknown): string {

@@ -32,8 +32,8 @@ function featureEntry(feature: FeatureRecord, scope: Scope): FeatureEntry {
 }
 
 function productEntry(product: ProductRecord, scope: Scope): ProductEntry {
-  const { key, name, type, grants, stores, status } = showProduct(product, scope)
-  return { key, name, type, grants, stores, status }
+  const { key, name, type, grants, stores, preview, status } = showProduct(product, scope)
+  return { key, name, type, grants, stores, ...(preview === null ? {} : { preview }), status }
 }
 
 /** By name: an environment whose names do not tell its segments apart cannot be written down so. */

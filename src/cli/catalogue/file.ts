@@ -3,7 +3,7 @@ import { closed, oneOf } from '../../http/schema.ts'
 import { validatorCompiler } from '../../http/validator.ts'
 import { creditCosts, featureType, platforms } from '../../http/workspace/features.ts'
 import { key, name } from '../../http/workspace/parts.ts'
-import { links, productType, templates } from '../../http/workspace/products.ts'
+import { links, preview, productType, templates } from '../../http/workspace/products.ts'
 import { definition } from '../../http/workspace/segments.ts'
 import { catalogueObjectsMax, segmentsMax } from '../../kernel/limits.ts'
 import { StartError } from '../../kernel/start-error.ts'
@@ -22,6 +22,7 @@ const ProductEntry = closed({
   type: productType,
   grants: templates,
   stores: links,
+  preview: Type.Optional(preview),
   status: oneOf('active', 'archived'),
 })
 const SegmentEntry = closed({ name, definition })

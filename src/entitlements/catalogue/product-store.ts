@@ -1,9 +1,9 @@
 import type { Sql, Tx } from '../../db/pool.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import type { GrantTemplate, ProductRecord, ProductStatus, ProductType, StoreLink } from './types.ts'
+import type { GrantTemplate, ProductPreview, ProductRecord, ProductStatus, ProductType, StoreLink } from './types.ts'
 
-const columns = 'scope_id, id, key, name, type, grants, status, created_at, updated_at'
+const columns = 'scope_id, id, key, name, type, grants, preview, status, created_at, updated_at'
 
 interface ProductRow {
   scope_id: number
@@ -13,6 +13,7 @@ interface ProductRow {
   type: ProductType
   /** As written here. */
   grants: GrantTemplate[]
+  preview: ProductPreview | null
   status: ProductStatus
   created_at: Date
   updated_at: Date
@@ -27,6 +28,7 @@ function productOf(row: ProductRow): ProductRecord {
     type: row.type,
     grants: row.grants,
     stores: [],
+    preview: row.preview,
     status: row.status,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
@@ -37,14 +39,17 @@ function productOf(row: ProductRow): ProductRecord {
 export async function insertProduct(
   tx: Tx,
   scope: Scope,
-  product: Pick<ProductRecord, 'publicId' | 'key' | 'name' | 'type' | 'grants'>,
+  product: Pick<ProductRecord, 'publicId' | 'key' | 'name' | 'type' | 'grants' | 'preview'>,
 ): Promise<ProductRecord[]> {
   const rows = await tx.query<ProductRow>(
-    `insert into product (scope_id, id, key, name, type, grants, status)
-     values ($1, $2, $3, $4, $5, $6::jsonb, 'active')
+    `insert into product (scope_id, id, key, name, type, grants, preview, status)
+     values ($1, $2, $3, $4, $5, $6::jsonb, $7::jsonb, 'active')
      on conflict (scope_id, key) do nothing
      returning ${columns}`,
-    [scope.scopeId, product.publicId, product.key, product.name, product.type, JSON.stringify(product.grants)],
+    [
+      ...[scope.scopeId, product.publicId, product.key, product.name, product.type, JSON.stringify(product.grants)],
+      product.preview && JSON.stringify(product.preview),
+    ],
   )
   return rows.map(productOf)
 }
@@ -52,15 +57,22 @@ export async function insertProduct(
 export async function updateProductRow(
   tx: Tx,
   scope: Scope,
-  { publicId, name, grants, status }: Pick<ProductRecord, 'publicId' | 'name' | 'grants' | 'status'>,
+  {
+    publicId,
+    name,
+    grants,
+    preview,
+    status,
+  }: Omit<ProductRecord, 'scopeId' | 'key' | 'type' | 'stores' | 'createdAt' | 'updatedAt'>,
 ): Promise<ProductRecord[]> {
   const rows = await tx.query<ProductRow>(
     `update product
-     set name = $3, grants = $4::jsonb, status = $5, version = version + 1, updated_at = clock_timestamp()
+     set name = $3, grants = $4::jsonb, status = $5, preview = $6::jsonb, version = version + 1,
+       updated_at = clock_timestamp()
      where scope_id = $1
        and id = $2
      returning ${columns}`,
-    [scope.scopeId, publicId, name, JSON.stringify(grants), status],
+    [scope.scopeId, publicId, name, JSON.stringify(grants), status, preview && JSON.stringify(preview)],
   )
   return rows.map(productOf)
 }
@@ -92,6 +104,19 @@ export async function selectProductsNamed(
        and (id = $2 or key = $2)
      ${lock ? 'for update' : ''}`,
     [scopes.map((scope) => scope.scopeId), name],
+  )
+  return rows.map(productOf)
+}
+
+/** Those that have one of the ids or keys. */
+export async function selectProductsAmong(sql: Sql, scope: Scope, names: string[]): Promise<ProductRecord[]> {
+  const rows = await sql.query<ProductRow>(
+    `select ${columns}
+     from product
+     where scope_id = $1
+       and (id = any($2::text[]) or key = any($2::text[]))
+     order by id`,
+    [scope.scopeId, names],
   )
   return rows.map(productOf)
 }
@@ -173,7 +198,7 @@ export async function selectLinkedProduct(
   sold: Pick<StoreLink, 'productId' | 'basePlanId' | 'purchaseOptionId' | 'offerId'>,
 ): Promise<{ product: ProductRecord; link: StoreLink } | undefined> {
   const rows = await sql.query<ProductRow & Omit<LinkRow, 'product_id'>>(
-    `select p.scope_id, p.id, p.key, p.name, p.type, p.grants, p.status, p.created_at, p.updated_at,
+    `select p.scope_id, p.id, p.key, p.name, p.type, p.grants, p.preview, p.status, p.created_at, p.updated_at,
        l.store, l.store_product_id, l.base_plan_id, l.purchase_option_id, l.offer_id, l.consumable, l.duration,
        l.family_sharing
      from store_link l

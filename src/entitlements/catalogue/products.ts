@@ -14,21 +14,24 @@ import {
   selectLinkedProduct,
   selectLinks,
   selectProducts,
+  selectProductsAmong,
   selectProductsNamed,
   updateProductRow,
 } from './product-store.ts'
-import type { FeatureRecord, GrantTemplate, ProductRecord, StoreLink } from './types.ts'
+import type { FeatureRecord, GrantTemplate, ProductPreview, ProductRecord, StoreLink } from './types.ts'
 
-export type NewProduct = Pick<ProductRecord, 'key' | 'name' | 'type' | 'grants' | 'stores'>
+export type NewProduct = Pick<ProductRecord, 'key' | 'name' | 'type' | 'grants' | 'stores'> & {
+  preview?: ProductPreview | null | undefined
+}
 
 /**
  * The caller announces it with `touchCatalogue`. Throws `conflict` for a taken key or store link, `invalid_request` and
  * `feature_not_found` for the grants.
  */
 export async function createProduct(tx: Tx, scope: Scope, product: NewProduct): Promise<ProductRecord> {
-  const { key, name, type, grants, stores } = product
+  const { key, name, type, grants, stores, preview = null } = product
   await checkTemplates(tx, scope, grants)
-  const [created] = await insertProduct(tx, scope, { publicId: newId('prod'), key, name, type, grants })
+  const [created] = await insertProduct(tx, scope, { publicId: newId('prod'), key, name, type, grants, preview })
   if (!created) throw refuse('conflict', { param: 'key', message: `There is a Product with the key ${key} already.` })
   await link(tx, scope, created.publicId, stores)
   return withLinks(tx, created)
@@ -36,6 +39,11 @@ export async function createProduct(tx: Tx, scope: Scope, product: NewProduct): 
 
 export async function listProducts(sql: Sql, scope: Scope, page: Page): Promise<ProductRecord[]> {
   return withAllLinks(sql, await selectProducts(sql, scope, page))
+}
+
+/** Those that have one of the ids or keys. */
+export async function findProducts(sql: Sql, scope: Scope, idsOrKeys: string[]): Promise<ProductRecord[]> {
+  return withAllLinks(sql, await selectProductsAmong(sql, scope, idsOrKeys))
 }
 
 /**
@@ -60,6 +68,7 @@ export interface ProductChanges {
   name?: string | undefined
   grants?: GrantTemplate[] | undefined
   stores?: StoreLink[] | undefined
+  preview?: ProductPreview | null | undefined
 }
 
 /** Changes what is named; lists are replaced whole. Grants made before keep their terms. Throws as the verbs above do. */
@@ -67,7 +76,7 @@ export async function updateProduct(
   tx: Tx,
   scopes: Scope[],
   idOrKey: string,
-  { name, grants, stores }: ProductChanges,
+  { name, grants, stores, preview }: ProductChanges,
 ): Promise<Edit<ProductRecord>> {
   return edit(tx, scopes, idOrKey, async (before, scope) => {
     if (grants !== undefined) await checkTemplates(tx, scope, grants)
@@ -75,7 +84,8 @@ export async function updateProduct(
       await deleteLinks(tx, before.publicId)
       await link(tx, scope, before.publicId, stores)
     }
-    return { ...before, name: name ?? before.name, grants: grants ?? before.grants }
+    const shown = preview === undefined ? before.preview : preview
+    return { ...before, name: name ?? before.name, grants: grants ?? before.grants, preview: shown }
   })
 }
 

@@ -51,6 +51,23 @@ export interface StoreLink {
   familySharing: boolean
 }
 
+/**
+ * What a device shows of the Product until its store has answered. What is left out is a placeholder. This very JSON is
+ * stored.
+ */
+export interface ProductPreview {
+  name?: string
+  description?: string
+  price?: string
+  period?: string
+  period_label?: string
+  period_count?: number
+  has_trial?: boolean
+  trial_label?: string
+  intro_offer_label?: string
+  renewal_label?: string
+}
+
 export interface ProductRecord {
   scopeId: number
   publicId: string
@@ -59,6 +76,7 @@ export interface ProductRecord {
   type: ProductType
   grants: GrantTemplate[]
   stores: StoreLink[]
+  preview: ProductPreview | null
   status: ProductStatus
   createdAt: Date
   updatedAt: Date

@@ -1,10 +1,11 @@
 import type { Sql } from '../../db/pool.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import { compileDraft } from '../compile/compile-draft.ts'
 import { legIdOf } from '../compile/leg-id.ts'
 import type { DraftIssue } from '../draft/findings.ts'
 import { validateDraft } from '../draft/validate.ts'
 import type { Experience } from './experience-store.ts'
-import { loadReferences } from './load-references.ts'
+import { loadKnown, type Settings } from './load-known.ts'
 
 export interface DraftJudgement {
   valid: boolean
@@ -18,13 +19,17 @@ export interface DraftJudgement {
 export async function judgeDraft(
   sql: Sql,
   scope: Scope,
-  experience: Experience,
-  draft: unknown,
+  { experience, draft }: { experience: Experience; draft: unknown },
+  settings: Settings,
 ): Promise<DraftJudgement> {
-  const { findings, graph } = validateDraft(draft, await loadReferences(sql, scope))
-  const sections = graph === null ? [] : [...graph.sections.values()]
+  const known = await loadKnown(sql, scope, { experience, draft }, settings)
+  const { findings, graph, draft: right } = validateDraft(draft, known)
+  if (right !== null) {
+    for (const platform of right.platforms) compileDraft({ draft: right, experience, known, platform }, findings)
+  }
+  const sections = graph === null || findings.issues.length > 0 ? [] : [...graph.sections.values()]
   return {
-    valid: graph !== null,
+    valid: graph !== null && findings.issues.length === 0,
     issues: findings.issues,
     warnings: findings.warnings,
     sections: sections.map(({ key, steps }) => ({

@@ -217,12 +217,12 @@ test('equal drafts compile to equal bytes, whatever the order of their keys; oth
         const [one, other] = [compiled(draft), compiled(reversed(draft))]
         const bytes = ({ legs }: typeof one) => legs.map((leg) => describe(leg, identity).sha256)
         assert.deepEqual(bytes(one), bytes(other))
-        const build = buildIdOf(target, ['en'], one.legs)
+        const build = buildIdOf(target, one.legs)
         assert.match(build, /^bld_[a-z2-7]{26}$/)
-        assert.equal(build, buildIdOf(target, ['en'], other.legs))
+        assert.equal(build, buildIdOf(target, other.legs))
         draft.metadata.name += '!'
-        assert.notEqual(build, buildIdOf(target, ['en'], compiled(draft).legs))
-        assert.notEqual(build, buildIdOf({ ...target, appId: 'b' }, ['en'], one.legs))
+        assert.notEqual(build, buildIdOf(target, compiled(draft).legs))
+        assert.notEqual(build, buildIdOf({ ...target, appId: 'b' }, one.legs))
       },
     ),
     { numRuns: 50 },

@@ -1,11 +1,15 @@
 import type { WireNames } from '../../kernel/wire-names.ts'
+import type { Platform } from '../../tenancy/index.ts'
 import { outletsOf } from '../draft/actions.ts'
+import type { Content } from '../draft/content.ts'
 import type { Draft, DraftStep } from '../draft/draft.ts'
 import { type FieldFlow, fieldFlow, isDeviceEnrolled } from '../draft/fields.ts'
-import { type Graph, graphOf, type Section, type Target } from '../draft/graph.ts'
+import { type Graph, graphOf, isOn, type Section, type Target } from '../draft/graph.ts'
 import { nodesOf } from '../ir/grammar.ts'
+import { dataOf } from './data.ts'
 import { legIdOf } from './leg-id.ts'
 import { outcomesOf, type Plan, planOf } from './plan.ts'
+import { offerRoutes, offersOf, screenOf, variantsOf } from './showing.ts'
 
 export interface CompileOptions {
   /** A draft that validation found right. */
@@ -15,51 +19,35 @@ export interface CompileOptions {
   /** Whether clients know the entry condition `always`; otherwise it is lowered to `app_foregrounded`. */
   deliverAlways: boolean
   compiler: { commit: string; version: string }
+  /** Needed by what shows or sells something. */
+  showing?: { platform: Platform; content: Content } | undefined
 }
 
-/** What one section becomes: a descriptor without its identity. The same for every app and locale, as long as nothing shows. */
+/** What one section becomes: a descriptor without its identity. */
 export interface CompiledLeg {
   legId: string
   sectionKey: string
+  /** Those in which it is this one: all of them, unless something shows. */
+  locales: string[]
   body: { leg: { id: string }; [key: string]: unknown }
 }
 
-/** Pure: equal drafts give equal legs, whatever the order of their keys. */
+/** Pure: equal drafts over equal content give equal legs, whatever the order of their keys. */
 export function compile(options: CompileOptions): { legs: CompiledLeg[]; plan: Plan } {
   const { draft } = options
   const graph = graphOf(draft)
   const flow = fieldFlow(draft, graph)
   const sections = [...graph.sections.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1))
-  const legs = sections.map((section) => compileLeg(options, { graph, flow, section }))
+  const legs = sections.flatMap((section) => compileSection(options, { graph, flow, section }))
   return { legs, plan: planOf(draft, graph, legs) }
 }
 
-function compileLeg(
-  { draft, experienceId, names, deliverAlways, compiler }: CompileOptions,
-  { graph, flow, section }: { graph: Graph; flow: FieldFlow; section: Section },
-): CompiledLeg {
+function compileSection(options: CompileOptions, parts: Parts): CompiledLeg[] {
+  const { draft, experienceId, names, showing, compiler } = options
+  const { graph, section } = parts
   const { name, appDefaultTimezone, experienceType, description } = draft.metadata
-  const entryCondition = entryOf(draft, section.key, deliverAlways)
-  const steps = stepsOf(section)
   const legId = legIdOf(experienceId, section.key)
-  const leg = {
-    schemaVersion: names.legSchema,
-    id: legId,
-    entryCondition,
-    entryStepId: section.key,
-    steps,
-    routes: (draft.graph.routes ?? []).map(({ host, eventName, to }) => ({
-      ...{ host, eventName },
-      entryStepId: landing(graph.steps.get(to)),
-    })),
-    screens: [],
-    offers: [],
-    outputs: [],
-    policy: policyOf(draft),
-    facts: factsOf([entryCondition, steps]),
-    ...dataOf(draft, flow, section),
-  }
-  const body = {
+  const common = {
     schemaVersion: names.releaseSchema,
     metadata: {
       ...{ name, appDefaultTimezone },
@@ -67,12 +55,41 @@ function compileLeg(
       ...(description === undefined ? {} : { description }),
     },
     presentation: presentationOf(draft.presentation),
-    leg,
-    ...{ products: [], placements: [], viewModelValues: [], screenBehaviors: [], render: null, requirements: null },
+    leg: legOf(options, parts),
     provenance: { compilerCommit: compiler.commit, compilerVersion: compiler.version },
-    ...{ state: {}, responses: {}, ruleGroups: [] },
   }
-  return { legId, sectionKey: section.key, body }
+  const shown = showing && section.screens.length > 0 ? { ...showing, draft, graph, section } : null
+  return variantsOf(draft, shown).map(({ locales, parts: rest }) => {
+    return { legId, sectionKey: section.key, locales, body: { ...common, ...rest } }
+  })
+}
+
+interface Parts {
+  graph: Graph
+  flow: FieldFlow
+  section: Section
+}
+
+function legOf({ draft, experienceId, names, deliverAlways }: CompileOptions, { graph, flow, section }: Parts) {
+  const entryCondition = entryOf(draft, section.key, deliverAlways)
+  const steps = stepsOf(section)
+  const landingAt = (to: Target) => landing(to === null ? undefined : graph.steps.get(to))
+  const authored = (draft.graph.routes ?? [])
+    .filter(({ host }) => host.kind === 'journey' || section.screens.some((screen) => isOn(host, screen)))
+    .map(({ host, eventName, to }) => ({ host, eventName, entryStepId: landingAt(to) }))
+  return {
+    schemaVersion: names.legSchema,
+    id: legIdOf(experienceId, section.key),
+    entryCondition,
+    entryStepId: section.key,
+    steps,
+    routes: [...authored, ...offerRoutes(section, landingAt)],
+    screens: section.screens.map(screenOf),
+    offers: offersOf(section, landingAt),
+    policy: policyOf(draft),
+    facts: factsOf([entryCondition, steps]),
+    ...dataOf(draft, flow, { section, outcomes: outcomesOf(section) }),
+  }
 }
 
 /** The device's own steps, and one that completes the leg for each way out of it. */
@@ -136,34 +153,4 @@ function factsOf(parts: unknown) {
   }
   const sorted = (set: Set<string>) => [...set].toSorted()
   return { propertyKeys: sorted(propertyKeys), segmentIds: sorted(segmentIds), experimentIds: sorted(experimentIds) }
-}
-
-/** What the leg reads, and what it tells at each of its ends: the trigger's fields, where the device alone has seen them. */
-function dataOf(draft: Draft, flow: FieldFlow, section: Section) {
-  const seesTrigger = section.key === draft.graph.entry && isDeviceEnrolled(draft)
-  const reads = flow.inputs.get(section.key) ?? new Set()
-  const told = new Set<string>()
-  const ends = Object.entries(outcomesOf(section)).filter(([outcome]) => !isBuiltIn(section, outcome))
-  const completionOutputs = Object.fromEntries(
-    ends.map(([outcome, target]) => {
-      const live = seesTrigger ? [...flow.live(target)].filter((field) => field.startsWith('event.')) : []
-      for (const field of live) told.add(field)
-      return [outcome, fieldsOf(draft, live)]
-    }),
-  )
-  return { inputs: fieldsOf(draft, [...reads, ...told]), completionOutputs }
-}
-
-/** Reported by the device itself, without a step that leads there. */
-function isBuiltIn({ exits, reasons }: Section, outcome: string): boolean {
-  return !reasons.has(outcome) && !exits.has(outcome) && !(outcome === 'completed' && exits.has(null))
-}
-
-function fieldsOf({ fields = {} }: Draft, wanted: string[]) {
-  const of = (kind: 'event' | 'responses') =>
-    Object.entries(fields[kind] ?? {})
-      .filter(([key]) => wanted.includes(`${kind}.${key}`))
-      .map(([key, field]) => ({ key, ...field }))
-      .toSorted((a, b) => (a.key < b.key ? -1 : 1))
-  return { eventFields: of('event'), responseFields: of('responses') }
 }

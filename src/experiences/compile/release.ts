@@ -1,4 +1,5 @@
-import { hash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
+import { must } from '../../kernel/assert.ts'
 import { canonicalJson } from '../../kernel/canonical-json.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
 import type { Environment } from '../../tenancy/index.ts'
@@ -19,13 +20,14 @@ export interface Identity {
 /** The signed bytes of one leg, and what they are called. Once made they are kept and delivered as they are. */
 export interface Descriptor {
   legId: string
+  locales: string[]
   sha256: string
   bytes: Buffer
 }
 
 export function describe(leg: CompiledLeg, identity: Identity): Descriptor {
   const bytes = Buffer.from(canonicalJson({ ...leg.body, identity }))
-  return { legId: leg.legId, sha256: hash('sha256', bytes), bytes }
+  return { legId: leg.legId, locales: leg.locales, sha256: hash('sha256', bytes), bytes }
 }
 
 /** What is signed: the descriptor's schema and one NUL before its bytes, so that no signature serves for anything else. */
@@ -51,13 +53,18 @@ export function envelopeOf(
 /** Names what was compiled: equal content has an equal id, other content another. */
 export function buildIdOf(
   target: { appId: string; environment: Environment; experienceVersionId: string; compilerVersion: string },
-  locales: string[],
   legs: CompiledLeg[],
 ): string {
-  const bodies = legs.flatMap(({ legId, body }) => locales.map((locale) => ({ legId, locale, body })))
-  const sorted = bodies.toSorted((a, b) => (`${a.legId} ${a.locale}` < `${b.legId} ${b.locale}` ? -1 : 1))
-  const digest = hash('sha256', `service.build.v1\n${canonicalJson({ ...target, legs: sorted })}`, 'buffer')
-  return `bld_${base32(digest).slice(0, 26)}`
+  const digest = createHash('sha256')
+  // The canonical JSON of {…target, legs: [{body, legId, locale}]}, piece by piece: a leg is there once for each locale.
+  digest.update(`service.build.v1\n${canonicalJson(target).slice(0, -1)},"legs":[`)
+  const bodies = new Map(legs.map((leg) => [leg, canonicalJson(leg.body)]))
+  const each = legs.flatMap((leg) => leg.locales.map((locale) => ({ leg, locale, order: `${leg.legId} ${locale}` })))
+  for (const [i, { leg, locale }] of each.toSorted((a, b) => (a.order < b.order ? -1 : 1)).entries()) {
+    const rest = canonicalJson({ legId: leg.legId, locale }).slice(1)
+    digest.update(`${i === 0 ? '' : ','}{"body":${must(bodies.get(leg), 'each has one')},${rest}`)
+  }
+  return `bld_${base32(digest.update(']}').digest()).slice(0, 26)}`
 }
 
 /** RFC 4648, lower case, without padding. */

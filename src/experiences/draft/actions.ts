@@ -12,10 +12,11 @@ import {
   type Shape,
   tagged,
   text,
+  that,
   whole,
   word,
 } from './shape.ts'
-import { condition, eventName, id, jid, json, stepId, value, values } from './values.ts'
+import { condition, eventName, id, jid, json, stepId, url, values } from './values.ts'
 
 const variant = object({ id, isHoldout: boolean })
 const branches = list(object({ id: stepId, condition }), { min: 1, max: 64 })
@@ -73,7 +74,7 @@ export const deviceActions = {
   send_event: object({ eventName }, { payload: values }),
   app_action: object({ name: jid }, { payload: values }),
   update_customer: object({ attributes: values }),
-  open_link: object({ url: value, target: word('external', 'in_app') }),
+  open_link: object({ url, target: word('external', 'in_app') }),
   dismiss: object({}, { reason: stepId }),
   exit: object({}, { reason: stepId }),
   video: object({
@@ -82,7 +83,7 @@ export const deviceActions = {
       play: object({}),
       pause: object({}),
       seek: object({ seconds }),
-      rate: object({ rate: seconds }),
+      rate: object({ rate: that<number>('a number above 0', (one) => typeof one === 'number' && one > 0) }),
       volume: object({ volume: number(0, 1) }),
       mute: object({ muted: boolean }),
       loop: object({ enabled: boolean }),

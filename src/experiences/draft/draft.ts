@@ -2,6 +2,8 @@ import { dayMs, draftLocalesMax, draftSectionsMax, draftStepsMax, journeyDaysMax
 import { type Action, actionsOf, type Plane } from './actions.ts'
 import { eventField, responseField, responseKey } from './declared.ts'
 import { type Findings, under } from './findings.ts'
+import { formsShape, groupsShape, stateShape } from './forms.ts'
+import { behaviorsShape, placementsShape, renderShape, screensShape, viewModelValuesShape } from './screens.ts'
 import {
   anything,
   boolean,
@@ -83,9 +85,7 @@ const presentation = tagged('style', {
   }),
 })
 
-const none = that<never[]>('empty: Experiences with screens cannot be delivered yet', (one) => {
-  return isObject(one) ? Object.keys(one).length === 0 : Array.isArray(one) && one.length === 0
-})
+const host = tagged('kind', { journey: object({}), screen: object({ screenId: id }) })
 
 const step = object({
   id: stepId,
@@ -107,9 +107,7 @@ const draftShape = object(
     graph: object(
       { entry: stepId, steps: list(step, { min: 1, max: draftStepsMax }) },
       {
-        routes: list(object({ host: object({ kind: word('journey') }), eventName: id, to: stepId }), {
-          max: draftStepsMax,
-        }),
+        routes: list(object({ host, eventName: id, to: stepId }), { max: draftStepsMax }),
         sections: map(
           object(
             {},
@@ -134,8 +132,14 @@ const draftShape = object(
         responses: map(responseField, { key: responseKey, max: 256 }),
       },
     ),
-    ...{ screens: none, placements: none, viewModelValues: none, screenBehaviors: none, ruleGroups: none },
-    ...{ render: none, state: none, responseForms: none },
+    screens: screensShape,
+    placements: placementsShape,
+    render: renderShape,
+    viewModelValues: viewModelValuesShape,
+    screenBehaviors: behaviorsShape,
+    state: stateShape,
+    responseForms: formsShape,
+    ruleGroups: groupsShape,
   },
 )
 

@@ -10,8 +10,10 @@ export type Field = string
 export interface FieldFlow {
   /** Every read: which step, which field. */
   reads: { step: DraftStep; field: Field }[]
-  /** What a section reads, or lets through to what reads it later. */
-  inputs: Map<string, Set<Field>>
+  /** What a section reads and does not surely make itself; false: it goes on without it, since a screen of its own asks for it. */
+  inputs: Map<string, Map<Field, boolean>>
+  /** Declared answers that screens of a section take. */
+  captured: Map<string, Set<Field>>
   /** Fields read at a target or anywhere behind it. */
   live: (target: Target | undefined) => Set<Field>
   /** Fields that every path to a section has produced. */
@@ -46,12 +48,57 @@ export function fieldFlow(draft: Draft, graph: Graph): FieldFlow {
     }
     return grew
   })
+  const captured = new Map([...graph.sections.values()].map((section) => [section.key, capturedIn(draft, section)]))
   return {
     reads,
-    inputs: own,
+    inputs: inputsOf(graph, { own, captured, made: madeBefore(draft, graph, captured) }),
+    captured,
     live: (target) => live.get(target ?? '') ?? new Set(),
-    sure: sureOf(draft, graph),
+    sure: sureOf(draft, graph, captured),
   }
+}
+
+function capturedIn({ fields = {} }: Draft, { screens }: Section): Set<Field> {
+  const declared = Object.keys(fields.responses ?? {})
+  const asked = new Set(screens.flatMap(({ responseCaptures = [] }) => responseCaptures))
+  return new Set(declared.filter((key) => asked.has(key)).map((key) => `responses.${key}`))
+}
+
+type PerSection = Map<string, Set<Field>>
+
+/** What the section's own screens ask for comes from elsewhere only where something has asked for it before. */
+function inputsOf(
+  graph: Graph,
+  { own, captured, made }: { own: PerSection; captured: PerSection; made: PerSection },
+): Map<string, Map<Field, boolean>> {
+  return new Map(
+    [...graph.sections.keys()].map((key) => {
+      const asks = captured.get(key) ?? new Set()
+      const fields = [...(own.get(key) ?? [])].filter((field) => !asks.has(field) || made.get(key)?.has(field))
+      return [key, new Map(fields.map((field) => [field, !asks.has(field)]))]
+    }),
+  )
+}
+
+/** Answers that some path to a step has taken. */
+function madeBefore(draft: Draft, graph: Graph, captured: PerSection): PerSection {
+  const made: PerSection = new Map([[draft.graph.entry, new Set()]])
+  settle(() => {
+    let grew = false
+    for (const [id, fields] of made) {
+      const save = graph.serverSteps.get(id)?.action.save
+      const after = new Set([...fields, ...(captured.get(id) ?? []), ...(isObject(save) ? Object.keys(save) : [])])
+      for (const target of onwardOf(graph, id)) {
+        if (target === null || (!graph.sections.has(target) && !graph.serverSteps.has(target))) continue
+        const known = made.get(target)
+        if (known && [...after].every((field) => known.has(field))) continue
+        made.set(target, new Set([...after, ...(known ?? [])]))
+        grew = true
+      }
+    }
+    return grew
+  })
+  return made
 }
 
 /** Targets of a server step, or of a section as a whole. */
@@ -61,8 +108,11 @@ function onwardOf({ steps, sections }: Graph, id: string): Target[] {
   return Object.values(steps.get(id)?.outlets ?? {})
 }
 
-/** Only what the trigger brings is sure: a device that enrols tells of it when its first section ends as authored. */
-function sureOf(draft: Draft, graph: Graph): Map<string, Set<Field>> {
+/**
+ * What the trigger brings is sure, and required answers that a section's screens take: where it ends as authored, a device
+ * that has not got them tells of a broken-off section instead. One that enrols tells of its trigger there too.
+ */
+function sureOf(draft: Draft, graph: Graph, captured: PerSection): PerSection {
   const brought = new Set(
     Object.entries(draft.fields?.event ?? {})
       .filter(([, { required }]) => required)
@@ -85,7 +135,8 @@ function sureOf(draft: Draft, graph: Graph): Map<string, Set<Field>> {
       const section = graph.sections.get(id)
       if (!section) for (const target of onwardOf(graph, id)) meet(target, fields)
       else {
-        for (const target of section.exits) meet(target, fields)
+        const answers = [...(captured.get(id) ?? [])].filter((field) => isRequired(draft, field))
+        for (const target of section.exits) meet(target, new Set([...fields, ...answers]))
         const kept = byDevice && id === draft.graph.entry ? new Set<Field>() : fields
         for (const target of Object.values(section.outcomes)) meet(target, kept)
       }
@@ -95,6 +146,11 @@ function sureOf(draft: Draft, graph: Graph): Map<string, Set<Field>> {
   return sure
 }
 
+function isRequired({ fields = {} }: Draft, field: Field): boolean {
+  const key = field.slice('responses.'.length)
+  return Object.hasOwn(fields.responses ?? {}, key) && fields.responses?.[key]?.required === true
+}
+
 /** Each round changes one of finitely many sets in one direction, so it ends. */
 function settle(round: () => boolean): void {
   while (round());
@@ -102,9 +158,9 @@ function settle(round: () => boolean): void {
 
 function readsOf({ action }: DraftStep): Field[] {
   const found = new Set<Field>()
-  for (const { type, key } of nodesOf(action)) {
-    // The body of a webhook is any JSON: what only looks like a field there is none.
-    if (typeof key !== 'string') continue
+  for (const { type, key, form } of nodesOf(action)) {
+    // The body of a webhook is any JSON: what only looks like a field there is none. Forms stay on the device.
+    if (typeof key !== 'string' || form !== undefined) continue
     if (type === 'Event.Field') found.add(`event.${key}`)
     if (type === 'Response.Field') found.add(`responses.${key}`)
   }
@@ -113,4 +169,15 @@ function readsOf({ action }: DraftStep): Field[] {
     if (typeof name === 'string') found.add(name)
   }
   return [...found].toSorted()
+}
+
+/** Reads of forms, which hold their answers on the device. */
+export function formReads({ graph }: Draft): { step: DraftStep; form: string; key: string }[] {
+  return graph.steps
+    .filter(({ plane }) => plane === 'device')
+    .flatMap((step) =>
+      [...nodesOf(step.action)].flatMap(({ type, form, key }) =>
+        type === 'Response.Field' && typeof form === 'string' && typeof key === 'string' ? [{ step, form, key }] : [],
+      ),
+    )
 }

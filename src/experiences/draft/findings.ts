@@ -21,16 +21,26 @@ const errorCodes = [
   'goal_mutable',
   'exit_incomplete',
   'route_duplicate',
+  'route_dismiss',
+  'screen_unrendered',
+  'locale_incomplete',
+  'artefact_missing',
+  'requirements_missing',
   'presents_without_screen',
+  'capability_missing',
+  'placement_missing',
+  'product_not_mapped',
   'reference_missing',
   'experiment_variants',
   'experiment_state',
   'field_undeclared',
+  'field_type',
   'field_unsatisfied',
   'grant_untrusted',
   'value_unsafe',
+  'descriptor_size',
 ] as const
-const warningCodes = ['W_always', 'W_grant_loop'] as const
+const warningCodes = ['W_always', 'W_preview_outdated', 'W_grant_loop'] as const
 
 export type FindingCode = (typeof errorCodes)[number] | (typeof warningCodes)[number]
 

@@ -1,4 +1,5 @@
 import type { Draft, DraftStep } from './draft.ts'
+import type { Screen } from './screens.ts'
 
 /** A step id, or null: the journey ends there. */
 export type Target = string | null
@@ -11,6 +12,8 @@ export interface Section {
   steps: DraftStep[]
   /** Where it may go on: server steps, and null if a path ends the journey. */
   exits: Set<Target>
+  /** Screens that a step of it shows, in the order of the draft. */
+  screens: Screen[]
   /** Reasons with which a step ends the journey. */
   reasons: Set<string>
   /** Authored for outcomes that no step leads to, such as `abandoned`. */
@@ -27,7 +30,7 @@ export interface Graph {
 }
 
 /** Cuts the authored graph into sections. Targets that do not exist lead nowhere. */
-export function graphOf({ graph }: Draft): Graph {
+export function graphOf({ graph, screens = [] }: Draft): Graph {
   const steps = new Map(graph.steps.map((step) => [step.id, step]))
   const sections = new Map<string, Section>()
   const serverSteps = new Map<string, DraftStep>()
@@ -39,7 +42,7 @@ export function graphOf({ graph }: Draft): Graph {
       serverSteps.set(step.id, step)
       waiting.push(...Object.values(step.outlets))
     } else {
-      const section = cut(graph, steps, step.id)
+      const section = cut({ graph, screens, steps }, step.id)
       sections.set(step.id, section)
       waiting.push(...section.exits, ...Object.values(section.outcomes))
     }
@@ -49,15 +52,20 @@ export function graphOf({ graph }: Draft): Graph {
   return { steps, sections, serverSteps, unreachable }
 }
 
-function cut(
-  { steps: all, routes = [], sections = {} }: Draft['graph'],
-  steps: Map<string, DraftStep>,
-  key: string,
-): Section {
+interface Uncut {
+  graph: Draft['graph']
+  screens: Screen[]
+  steps: Map<string, DraftStep>
+}
+
+/** Outlets lead on, routes of the journey always, and those of a screen once a step shows it. */
+function cut({ graph, screens, steps }: Uncut, key: string): Section {
+  const { routes = [], sections = {} } = graph
   const found = new Set<string>()
   const exits = new Set<Target>()
   const reasons = new Set<string>()
-  const waiting: Target[] = [key, ...routes.map(({ to }) => to)]
+  const shown = new Set<Screen>()
+  const waiting: Target[] = [key, ...routes.filter(({ host }) => host.kind === 'journey').map(({ to }) => to)]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const step = next === null ? undefined : steps.get(next)
     if (next === null || step?.plane === 'server') exits.add(next)
@@ -65,9 +73,27 @@ function cut(
     found.add(step.id)
     waiting.push(...Object.values(step.outlets))
     if (step.action.type === 'exit') reasons.add(reasonOf(step))
+    const screen = step.action.type === 'navigate' && screens.find(({ id }) => id === step.action.screenId)
+    if (!screen || shown.has(screen)) continue
+    shown.add(screen)
+    waiting.push(...routes.filter(({ host }) => isOn(host, screen)).map(({ to }) => to))
+    if (screen.offer) waiting.push(screen.offer.onAlreadyEntitled, screen.offer.onAccessUnknown)
   }
   const outcomes = Object.hasOwn(sections, key) ? (sections[key]?.outcomes ?? {}) : {}
-  return { key, steps: all.filter(({ id }) => found.has(id)), exits, reasons, outcomes }
+  return {
+    key,
+    steps: graph.steps.filter(({ id }) => found.has(id)),
+    exits,
+    screens: screens.filter((screen) => shown.has(screen)),
+    reasons,
+    outcomes,
+  }
+}
+
+type Host = NonNullable<Draft['graph']['routes']>[number]['host']
+
+export function isOn(host: Host, { id }: { id: string }): boolean {
+  return host.kind === 'screen' && host.screenId === id
 }
 
 /** The outcome that an exit reports. */

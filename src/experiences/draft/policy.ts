@@ -1,10 +1,14 @@
-import { goalWindowDaysMax } from '../../kernel/limits.ts'
+import { goalWindowDaysMax, jsonDepthMax } from '../../kernel/limits.ts'
 import { checkIr } from '../ir/grammar.ts'
 import type { Draft } from './draft.ts'
 import { checkEventName } from './event-names.ts'
 import { isDeviceEnrolled } from './fields.ts'
 import { type Findings, under } from './findings.ts'
+import { depthOf } from './safe-values.ts'
 import type { Duration } from './values.ts'
+
+/** Clients read 64 levels, and in a descriptor it lies two below the root. */
+const policyDepthMax = jsonDepthMax - 2
 
 const minutesOf = { minute: 1, hour: 60, day: 1440, week: 10_080 }
 
@@ -25,6 +29,8 @@ function checkCriterion(
 }
 
 export function checkPolicy(draft: Draft, findings: Findings): void {
+  const depth = depthOf(draft.policy)
+  if (depth > policyDepthMax) findings.add('/policy', 'limit_exceeded', `${depth} levels; at most ${policyDepthMax}.`)
   const { entry, goal, exitWhenAny } = draft.policy
   const { trigger, enrolment = 'auto', eligibility } = entry
   checkCriterion(trigger, '/policy/entry/trigger', findings, isDeviceEnrolled(draft) ? 'device' : 'server')

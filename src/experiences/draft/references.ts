@@ -1,4 +1,5 @@
 import { nodesOf } from '../ir/grammar.ts'
+import type { Content } from './content.ts'
 import type { Draft } from './draft.ts'
 import { type Findings, under } from './findings.ts'
 
@@ -8,6 +9,10 @@ export interface References {
   /** Keys of published Features. */
   features: ReadonlySet<string>
   experiments: ReadonlyMap<string, Experiment>
+  /** Whether the entry condition "always" is sent as written. */
+  deliverAlways?: boolean
+  /** What screens are made of; absent: nothing was uploaded and there is nothing to sell. */
+  content?: Content
 }
 
 export interface Experiment {

@@ -21,7 +21,7 @@ const cases: [code: string, path: string, change: (draft: Draft) => void][] = [
       draft.metadata.appDefaultTimezone = 'Moon/Base'
     },
   ],
-  ['value_invalid', '/screens', (draft) => void Object.assign(draft, { screens: [{ id: 'offer' }] })],
+  ['value_invalid', '/screens/0', (draft) => void Object.assign(draft, { screens: [{ name: 'offer' }] })],
   ['unknown_key', '/extra', (draft) => void Object.assign(draft, { extra: 1 })],
   [
     'unknown_key',

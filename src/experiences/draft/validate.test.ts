@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { aDraft, device, field, server } from '../../../test/harness/a-draft.ts'
 import { type Draft, feature, found, grant, ir, known, wait } from '../../../test/harness/found-in-draft.ts'
-import { draftIssuesMax, draftSectionsMax, draftStepsMax, irDepthMax } from '../../kernel/limits.ts'
+import { draftIssuesMax, draftSectionsMax, draftStepsMax, irDepthMax, jsonDepthMax } from '../../kernel/limits.ts'
 import { validateDraft } from './validate.ts'
 
 test('a sound draft has no issues and no warnings', () => {
@@ -67,8 +67,11 @@ test(`an expression may be nested ${irDepthMax} deep, not deeper`, () => {
       for (let at = 1; at < depth; at++) expr = { type: 'Not', arg: expr }
       Object.assign(policy.entry ?? {}, { eligibility: ir(expr) })
     }
-  assert.deepEqual(found(nested(irDepthMax)), [])
-  assert.equal(found(nested(irDepthMax + 1)).length, 1)
+  const invalid = (depth: number) => found(nested(depth)).filter((one) => one.startsWith('ir_invalid')).length
+  assert.deepEqual([invalid(irDepthMax), invalid(irDepthMax + 1)], [0, 1])
+  // Around it are policy, entry and eligibility, and two levels of the descriptor: clients read 64 in all.
+  assert.deepEqual(found(nested(jsonDepthMax - 5)), [])
+  assert.deepEqual(found(nested(jsonDepthMax - 4)), ['limit_exceeded /policy'])
 })
 
 test('a grant needs a gate that the server trusts after the last thing a client decides', () => {

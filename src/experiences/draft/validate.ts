@@ -1,14 +1,17 @@
 import { draftSectionsMax } from '../../kernel/limits.ts'
 import { checkIr } from '../ir/grammar.ts'
-import { isPresenting, isWaiting, outletsOf } from './actions.ts'
+import { isWaiting, outletsOf } from './actions.ts'
 import { checkShape, type Draft, type DraftStep } from './draft.ts'
 import { checkEventName } from './event-names.ts'
-import { fieldFlow } from './fields.ts'
+import { checkFieldTypes } from './field-types.ts'
+import { fieldFlow, formReads } from './fields.ts'
 import { Findings, under } from './findings.ts'
 import { type Graph, graphOf, reasonOf, type Target, untimedLoops } from './graph.ts'
 import { checkPolicy } from './policy.ts'
 import { checkReferences, type References } from './references.ts'
-import { isObject } from './shape.ts'
+import { checkRoutes } from './routes.ts'
+import { checkValues } from './safe-values.ts'
+import { checkShowing } from './showing.ts'
 import { untrustedGrants } from './trust.ts'
 
 /** What validation says: a draft that may be frozen, or all that is wrong with it. */
@@ -25,32 +28,16 @@ export function validateDraft(value: unknown, known: References): Judgement {
   const graph = graphOf(value)
   checkSteps(value, findings)
   checkTargets(value, graph, findings)
+  checkRoutes(value, findings)
+  checkEntries(value, known.deliverAlways ?? false, findings)
   checkExpressions(value, findings)
   checkPolicy(value, findings)
   checkReferences(value, known, findings)
+  checkShowing(value, graph, known.content, findings)
   checkFields(value, graph, findings)
+  checkFieldTypes(value, findings)
   checkLoops(value, graph, findings)
   return findings.issues.length === 0 ? { findings, draft: value, graph } : { findings, draft: null, graph: null }
-}
-
-/** Numbers and text that not every JSON reader takes for the same. */
-function checkValues(value: unknown, path: string, findings: Findings): void {
-  if (
-    typeof value === 'number' &&
-    (!Number.isFinite(value) || Object.is(value, -0) || (Number.isInteger(value) && !Number.isSafeInteger(value)))
-  ) {
-    findings.add(path, 'value_unsafe', 'Numbers must be finite, not -0, and integers within 2^53-1.')
-  }
-  if (typeof value === 'string' && !value.isWellFormed()) {
-    findings.add(path, 'value_unsafe', 'Text contains a lone surrogate.')
-  }
-  if (Array.isArray(value)) for (const [i, item] of value.entries()) checkValues(item, under(path, i), findings)
-  else if (isObject(value)) {
-    for (const [key, member] of Object.entries(value)) {
-      if (!key.isWellFormed()) findings.add(path, 'value_unsafe', 'Text contains a lone surrogate.')
-      checkValues(member, under(path, key), findings)
-    }
-  }
 }
 
 function checkSteps({ graph }: Draft, findings: Findings): void {
@@ -100,11 +87,8 @@ function checkOutlets(step: DraftStep, path: string, findings: Findings): void {
   }
 }
 
-function checkAction({ id, plane, action }: DraftStep, path: string, findings: Findings): void {
+function checkAction({ plane, action }: DraftStep, path: string, findings: Findings): void {
   const { type, eventName } = action
-  if (plane === 'device' && isPresenting(type)) {
-    findings.add(path, 'presents_without_screen', `Step "${id}" (${type}) presents, but its section has no screen.`)
-  }
   if ((type === 'send_event' || type === 'emit_event') && String(eventName).startsWith('$')) {
     findings.add(
       path,
@@ -133,7 +117,7 @@ function checkAction({ id, plane, action }: DraftStep, path: string, findings: F
   }
 }
 
-function checkTargets({ graph: authored }: Draft, graph: Graph, findings: Findings): void {
+function checkTargets({ graph: authored, screens }: Draft, graph: Graph, findings: Findings): void {
   const look = (from: string, target: Target | undefined, path: string) => {
     if (typeof target !== 'string' || graph.steps.has(target)) return
     findings.add(path, 'target_missing', `${from} points to step "${target}", which does not exist.`)
@@ -144,14 +128,15 @@ function checkTargets({ graph: authored }: Draft, graph: Graph, findings: Findin
       look(`Outlet "${outlet}" of step "${id}"`, target, under('/graph/steps', i, 'outlets', outlet))
     }
   }
-  const handled = new Set<string>()
   for (const [i, { eventName, to }] of (authored.routes ?? []).entries()) {
     look(`The route of "${eventName}"`, to, under('/graph/routes', i, 'to'))
-    const twice = `Host journey handles "${eventName}" twice.`
-    if (handled.has(eventName)) findings.add(under('/graph/routes', i), 'route_duplicate', twice)
-    handled.add(eventName)
   }
-  for (const [key, { outcomes = {}, entry }] of Object.entries(authored.sections ?? {})) {
+  for (const [i, { id, offer }] of (screens ?? []).entries()) {
+    for (const key of ['onAlreadyEntitled', 'onAccessUnknown'] as const) {
+      look(`${key} of screen "${id}"`, offer?.[key], under('/screens', i, 'offer', key))
+    }
+  }
+  for (const [key, { outcomes = {} }] of Object.entries(authored.sections ?? {})) {
     const path = under('/graph/sections', key)
     if (!graph.sections.has(key))
       findings.add(path, 'target_missing', `Section "${key}" begins at no step that is the entry of one.`)
@@ -163,11 +148,6 @@ function checkTargets({ graph: authored }: Draft, graph: Graph, findings: Findin
         findings.add(under(path, 'outcomes', outcome), 'outlet_unknown', message)
       }
     }
-    if (entry?.type === 'always') {
-      const message =
-        '"always" is compiled to app_foregrounded where clients refuse it, as they do under another NAMESPACE.'
-      findings.add(under(path, 'entry'), 'W_always', message)
-    }
   }
   for (const { id } of graph.unreachable) {
     const i = authored.steps.findIndex((step) => step.id === id)
@@ -176,6 +156,15 @@ function checkTargets({ graph: authored }: Draft, graph: Graph, findings: Findin
   }
   if (graph.sections.size > draftSectionsMax) {
     findings.add('/graph', 'limit_exceeded', `${graph.sections.size} sections; at most ${draftSectionsMax}.`)
+  }
+}
+
+function checkEntries({ graph }: Draft, deliverAlways: boolean, findings: Findings): void {
+  for (const [key, { entry }] of Object.entries(graph.sections ?? {})) {
+    if (entry?.type !== 'always' || deliverAlways) continue
+    const message =
+      '"always" is compiled to app_foregrounded; existing mobile clients refuse "always". The project setting deliver_always sends it as written.'
+    findings.add(under('/graph/sections', key, 'entry'), 'W_always', message)
   }
 }
 
@@ -208,10 +197,16 @@ function checkFields(draft: Draft, graph: Graph, findings: Findings): void {
     const path = under('/graph/steps', draft.graph.steps.indexOf(step), 'action')
     findings.add(path, 'field_undeclared', `"${step.id}" reads field "${field}", which is not declared.`)
   }
+  for (const { step, form, key } of formReads(draft)) {
+    const known = Object.hasOwn(draft.responseForms ?? {}, form) ? draft.responseForms?.[form] : undefined
+    if (known?.fields.some((one) => one.key === key)) continue
+    const path = under('/graph/steps', draft.graph.steps.indexOf(step), 'action')
+    const message = `"${step.id}" reads field "${form}.${key}", which is not declared.`
+    findings.add(path, 'field_undeclared', message)
+  }
   for (const [key, fields] of inputs) {
-    if (!graph.sections.has(key)) continue
-    for (const field of fields) {
-      if (declared.get(field) !== true || sure.get(key)?.has(field) === true) continue
+    for (const [field, must] of fields) {
+      if (!must || declared.get(field) !== true || sure.get(key)?.has(field) === true) continue
       const message = `Section "${key}" requires "${field}", and a path reaches it without producing it; the device would refuse the leg silently.`
       findings.add(under('/graph/sections', key), 'field_unsatisfied', message)
     }

@@ -28,11 +28,17 @@ export interface Value {
   key?: string
 }
 
+const inText = {
+  String: object({ value: text({ min: 0, max: 65_536 }) }),
+  'Event.Field': object({ key: jid }),
+  'Response.Field': object({ key: jid }, { form: formName }),
+}
+
 export const value: Shape<Value> = tagged('type', {
+  ...inText,
   Null: object({}),
   Boolean: object({ value: boolean }),
   Number: object({ value: number() }),
-  String: object({ value: text({ min: 0, max: 65_536 }) }),
   Array: object({
     items: list(
       lazy(() => value),
@@ -40,10 +46,11 @@ export const value: Shape<Value> = tagged('type', {
     ),
   }),
   Object: object({ fields: lazy(() => values) }),
-  'Event.Field': object({ key: jid }),
   'Customer.Field': object({ key: jid }),
-  'Response.Field': object({ key: jid }, { form: formName }),
 })
+
+/** An address, or a field that holds one. */
+export const url: Shape<Value> = tagged('type', inText)
 
 export const values: Shape<Record<string, Value>> = map(value, { key: jid, max: 256 })
 

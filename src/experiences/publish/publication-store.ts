@@ -1,5 +1,6 @@
 import type { Sql, Tx } from '../../db/pool.ts'
 import { must } from '../../kernel/assert.ts'
+import { releaseInsertBytesMax } from '../../kernel/limits.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import type { Experience } from '../authoring/experience-store.ts'
@@ -78,19 +79,46 @@ export async function insertPublication(
   )
 }
 
-export async function insertRelease(
-  tx: Tx,
-  scope: Scope,
-  release: { sha256: string; bytes: Buffer; signingKeyId: number; signature: Buffer },
-): Promise<void> {
-  const { sha256, bytes, signingKeyId, signature } = release
+interface SignedRelease {
+  sha256: string
+  bytes: Buffer
+  signingKeyId: number
+  signature: Buffer
+}
+
+/** A few megabytes at a time: an array is sent as text. */
+export async function insertReleases(tx: Tx, scope: Scope, releases: SignedRelease[]): Promise<void> {
+  let waiting: SignedRelease[] = []
+  let size = 0
+  for (const release of releases) {
+    if (waiting.length > 0 && size + release.bytes.length > releaseInsertBytesMax) {
+      await insertSome(tx, scope, waiting)
+      waiting = []
+      size = 0
+    }
+    waiting.push(release)
+    size += release.bytes.length
+  }
+  await insertSome(tx, scope, waiting)
+}
+
+async function insertSome(tx: Tx, scope: Scope, releases: SignedRelease[]): Promise<void> {
+  const digests = releases.map(({ sha256 }) => sha256)
   await tx.query(
     `insert into release (scope_id, descriptor_sha256, descriptor)
-     values ($1, $2, $3)
+     select $1, unnest($2::text[]), unnest($3::bytea[])
      on conflict do nothing`,
-    [scope.scopeId, sha256, bytes],
+    [scope.scopeId, digests, releases.map(({ bytes }) => bytes)],
   )
-  await insertSignature(tx, scope, { sha256, signingKeyId, signature })
+  await tx.query(
+    `insert into release_signature (scope_id, descriptor_sha256, signing_key_id, signature)
+     select $1, unnest($2::text[]), unnest($3::int[]), unnest($4::bytea[])
+     on conflict do nothing`,
+    [
+      ...[scope.scopeId, digests, releases.map(({ signingKeyId }) => signingKeyId)],
+      releases.map(({ signature }) => signature),
+    ],
+  )
 }
 
 export async function insertSignature(
@@ -153,6 +181,12 @@ export async function updatePointers(
   )
 }
 
+const shown = `p.public_id, e.public_id as experience_id, p.app_id, v.public_id as version_id, p.version_number, p.build_id,
+  p.seq, p.published_at, p.published_by, coalesce(pp.status, 'superseded') as status`
+const joined = `join experience e on e.id = p.experience_id
+  join experience_version v
+    on v.scope_id = p.scope_id and v.experience_id = p.experience_id and v.version_number = p.version_number`
+
 /** What is published, newest first; `current` leaves out what was superseded. */
 export async function selectPublications(
   sql: Sql,
@@ -161,12 +195,9 @@ export async function selectPublications(
   { limit, after }: Page,
 ): Promise<Publication[]> {
   const rows = await sql.query<PublicationRow>(
-    `select p.public_id, e.public_id as experience_id, p.app_id, v.public_id as version_id, p.version_number, p.build_id,
-       p.seq, p.published_at, p.published_by, coalesce(pp.status, 'superseded') as status
+    `select ${shown}
      from publication p
-     join experience e on e.id = p.experience_id
-     join experience_version v
-       on v.scope_id = p.scope_id and v.experience_id = p.experience_id and v.version_number = p.version_number
+     ${joined}
      left join publication_pointer pp
        on pp.scope_id = p.scope_id and pp.app_id = p.app_id and pp.experience_id = p.experience_id and pp.seq = p.seq
      where p.scope_id = any($1)
@@ -178,7 +209,26 @@ export async function selectPublications(
      limit $6`,
     [scopes.map(({ scopeId }) => scopeId), experienceId ?? null, appId ?? null, current, after, limit],
   )
-  return rows.map((row) => ({
+  return rows.map(publicationOf)
+}
+
+/** What holds now of these Experiences, in each app where they are or were published. */
+export async function selectCurrentPublications(sql: Sql, experiences: Experience[]): Promise<Publication[]> {
+  const rows = await sql.query<PublicationRow>(
+    `select ${shown}
+     from publication_pointer pp
+     join publication p on p.scope_id = pp.scope_id and p.app_id = pp.app_id and p.seq = pp.seq
+     ${joined}
+     where pp.scope_id = any($1)
+       and pp.experience_id = any($2)
+     order by pp.app_id`,
+    [[...new Set(experiences.map(({ scopeId }) => scopeId))], experiences.map(({ id }) => id)],
+  )
+  return rows.map(publicationOf)
+}
+
+function publicationOf(row: PublicationRow): Publication {
+  return {
     publicId: row.public_id,
     experienceId: row.experience_id,
     appId: row.app_id,
@@ -189,7 +239,7 @@ export async function selectPublications(
     publishedAt: row.published_at,
     publishedBy: row.published_by,
     status: row.status,
-  }))
+  }
 }
 
 /** Releases that a key should verify too: those of what holds now in these apps. */

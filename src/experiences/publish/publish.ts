@@ -5,27 +5,20 @@ import { canonicalJson } from '../../kernel/canonical-json.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { targetAppsMax } from '../../kernel/limits.ts'
-import type { WireNames } from '../../kernel/wire-names.ts'
-import { type App, listApps, type Scope } from '../../tenancy/index.ts'
+import { type App, listApps, type Platform, type Scope } from '../../tenancy/index.ts'
 import { type Experience, updateExperience } from '../authoring/experience-store.ts'
 import { getDraft, getExperience } from '../authoring/experiences.ts'
-import { loadReferences } from '../authoring/load-references.ts'
-import { compile } from '../compile/leg.ts'
-import { buildIdOf, describe, envelopeOf, type Identity, signedMessage } from '../compile/release.ts'
+import { loadKnown, type Settings } from '../authoring/load-known.ts'
+import { describe, envelopeOf, type Identity, signedMessage } from '../compile/release.ts'
 import type { Draft } from '../draft/draft.ts'
-import { validateDraft } from '../draft/validate.ts'
 import { openSigner } from '../keys/signer.ts'
-import { insertLegs, insertPublication, insertRelease, reserveSeq } from './publication-store.ts'
+import { selectBuilds } from './build-store.ts'
+import { type Built, buildIn, type Compiled, checkFiles, compileFor, restored } from './builds.ts'
+import { insertLegs, insertPublication, insertReleases, reserveSeq } from './publication-store.ts'
 import { checkRelease } from './self-check.ts'
 import { insertVersion, selectVersion, selectVersions, type Version } from './version-store.ts'
 
-/** Part of every build id and descriptor: another compiler makes another build. */
-const compiler = { commit: '0000000', version: '1.0.0' }
-
-export interface PublishServices {
-  names: WireNames
-  /** Whether clients know the entry condition `always`. */
-  deliverAlways: boolean
+export interface PublishServices extends Settings {
   sealingKey: Buffer
 }
 
@@ -46,12 +39,14 @@ export async function freeze(
   scope: Scope,
   idOrKey: string,
   { note }: { note: string | null },
+  settings: Settings,
 ): Promise<{ experience: Experience; version: Version; isNew: boolean }> {
   const experience = await getExperience(tx, [scope], idOrKey, { lock: true })
   if (experience.status === 'archived') throw refuse('conflict', { message: 'The Experience is archived.' })
   const { text } = await getDraft(tx, experience)
-  const { draft, findings } = validateDraft(JSON.parse(text ?? 'null'), await loadReferences(tx, scope))
-  if (draft === null) throw refuse('draft_invalid', { issues: findings.issues })
+  const saved: unknown = JSON.parse(text ?? 'null')
+  const known = await loadKnown(tx, scope, { experience, draft: saved }, settings)
+  const { draft } = compileFor(saved, { experience, known })
   const canonical = canonicalJson(draft)
   const draftSha256 = hash('sha256', canonical)
   const [newest] = await selectVersions(tx, experience, { limit: 1, after: null })
@@ -64,30 +59,61 @@ export async function freeze(
 /**
  * Makes a version live in its apps, all of them or none: compiled, stamped with the next number of each app, signed,
  * checked as a client would, and activated, in one transaction. So numbers appear in order, and one that fails was never seen.
- * An older version is a rollback: the same build under a higher number.
+ * An older version is a rollback: the same build under a higher number. With `renew` it is compiled anew, with the store
+ * texts and settings of now; so is one that was never compiled for an app.
  */
 export async function activate(
   tx: Tx,
   scope: Scope,
   experience: Experience,
-  { versionId, appIds, by, at }: PublishCommand & { versionId: string },
+  { versionId, appIds, by, at, renew = false }: PublishCommand & { versionId: string; renew?: boolean },
   services: PublishServices,
 ): Promise<void> {
-  const version = await selectVersion(tx, experience, versionId)
-  if (!version) throw refuse('not_found')
-  if (experience.status === 'archived') throw refuse('conflict', { message: 'The Experience is archived.' })
-  const draft = JSON.parse(version.draft) as Draft // it was found right when it was frozen
-  for (const app of await targetsOf(tx, scope, draft, appIds)) {
-    await publishIn(tx, scope, { app, experience, version, draft, by, at }, services)
+  const builds = await build(tx, scope, experience, { versionId, appIds, renew }, services)
+  if (builds.length === 0) {
+    throw refuse('conflict', { message: 'The project has no app of a platform that the draft is for.' })
+  }
+  for (const built of builds) {
+    await publishIn(tx, scope, { ...built, experience, by, at }, services)
   }
   await updateExperience(tx, experience, { name: experience.name, status: 'published' })
 }
 
-interface Target {
+/**
+ * What a version is in its apps: the build that it had there, or else, and with `renew`, one that is compiled and kept now.
+ * 400 `draft_invalid` for a version that is not right any more.
+ */
+export async function build(
+  tx: Tx,
+  scope: Scope,
+  experience: Experience,
+  { versionId, appIds, renew = false }: { versionId: string; appIds?: string[] | undefined; renew?: boolean },
+  settings: Settings,
+): Promise<(Built & { app: App; version: Version })[]> {
+  const version = await selectVersion(tx, experience, versionId)
+  if (!version) throw refuse('not_found')
+  if (experience.status === 'archived') throw refuse('conflict', { message: 'The Experience is archived.' })
+  const draft = JSON.parse(version.draft) as Draft // it was found right when it was frozen
+  const kept = renew ? [] : await selectBuilds(tx, experience, [version.versionNumber])
+  let made: Map<Platform, Compiled> | undefined
+  const builds: (Built & { app: App; version: Version })[] = []
+  for (const app of await targetsOf(tx, scope, draft, appIds)) {
+    const before = kept.find(({ appId }) => appId === app.id)
+    if (before) {
+      builds.push({ ...(await restored(tx, scope, before)), app, version })
+      continue
+    }
+    made ??= compileFor(draft, { experience, known: await loadKnown(tx, scope, { experience, draft }, settings) }).made
+    const compiled = must(made.get(app.platform), 'the draft is for it')
+    builds.push({ ...(await buildIn(tx, scope, { app, experience, version }, compiled)), app, version })
+  }
+  return builds
+}
+
+interface Target extends Built {
   app: App
   experience: Experience
   version: Version
-  draft: Draft
   by: string
   at: Date
 }
@@ -95,15 +121,12 @@ interface Target {
 async function publishIn(
   tx: Tx,
   scope: Scope,
-  { app, experience, version, draft, by, at }: Target,
-  { names, deliverAlways, sealingKey }: PublishServices,
+  { app, experience, version, by, at, buildId, legs, plan }: Target,
+  { names, sealingKey }: PublishServices,
 ): Promise<void> {
+  await checkFiles(tx, scope, names, legs)
   const signer = await openSigner(tx, scope, app.id, sealingKey)
-  const { legs, plan } = compile({ draft, experienceId: experience.publicId, names, deliverAlways, compiler })
-  const locales = [draft.locales.default, ...(draft.locales.others ?? [])]
-  const { environment } = scope
-  const target = { appId: app.id, environment, experienceVersionId: version.publicId }
-  const buildId = buildIdOf({ ...target, compilerVersion: compiler.version }, locales, legs)
+  const target = { appId: app.id, environment: scope.environment, experienceVersionId: version.publicId }
   const seq = await reserveSeq(tx, scope, app.id)
   const { versionNumber } = version
   const identity: Identity = {
@@ -112,19 +135,18 @@ async function publishIn(
   }
   await insertPublication(tx, scope, {
     ...{ publicId: newId('pub'), experience, appId: app.id, seq, versionNumber, buildId },
-    ...{ plan: JSON.stringify(plan), publishedAt: at, publishedBy: by },
+    ...{ plan, publishedAt: at, publishedBy: by },
   })
-  const releases = legs.map((leg) => describe(leg, identity))
-  for (const release of releases) {
+  const releases = legs.map((leg) => {
+    const release = describe(leg, identity)
     const signature = signer.sign(signedMessage(names, release.bytes))
     const envelope = envelopeOf(names, release, { keyId: signer.keyId, signature })
     const wrong = checkRelease(names, { ...identity, legId: release.legId }, envelope, signer)
     if (wrong !== undefined) throw refuse('release_self_check_failed', { details: { rule: wrong } })
-    const { sha256, bytes } = release
-    await insertRelease(tx, scope, { sha256, bytes, signingKeyId: signer.id, signature })
-  }
-  // A leg that shows nothing is the same in every locale.
-  const each = releases.flatMap(({ legId, sha256 }) => locales.map((locale) => ({ legId, locale, sha256 })))
+    return { ...release, signingKeyId: signer.id, signature }
+  })
+  await insertReleases(tx, scope, releases)
+  const each = releases.flatMap(({ legId, locales, sha256 }) => locales.map((locale) => ({ legId, locale, sha256 })))
   await insertLegs(tx, scope, { appId: app.id, seq }, each)
 }
 
@@ -139,9 +161,6 @@ async function targetsOf(tx: Tx, scope: Scope, draft: Draft, appIds: string[] | 
   const other = targets.find((app) => !fitting.includes(app))
   if (other) {
     throw refuse('invalid_request', { param: 'app_ids', message: `The draft is not for ${other.platform}.` })
-  }
-  if (targets.length === 0) {
-    throw refuse('conflict', { message: 'The project has no app of a platform that the draft is for.' })
   }
   return targets.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 }

@@ -1,15 +1,17 @@
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { canonicalJson } from '../../kernel/canonical-json.ts'
-import { descriptorBytesMax, legStepsMax } from '../../kernel/limits.ts'
+import { descriptorBytesMax, jsonDepthMax, legStepsMax } from '../../kernel/limits.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
 import { type envelopeOf, type Identity, signedMessage } from '../compile/release.ts'
 import { deviceActions, isPresenting } from '../draft/actions.ts'
 import { Findings } from '../draft/findings.ts'
-import { anything, boolean, list, map, object, pattern, type Shape, tagged, text, word } from '../draft/shape.ts'
+import { depthOf } from '../draft/safe-values.ts'
+import { anything, boolean, bytes, list, map, object, pattern, type Shape, tagged, text, word } from '../draft/shape.ts'
 import { jid } from '../draft/values.ts'
 import { checkIr, nodesOf } from '../ir/grammar.ts'
 import { isSignedBy } from '../keys/ed25519.ts'
+import { checkShowing, type ShowingParts, showingShapes } from './check-showing.ts'
 
 type Envelope = ReturnType<typeof envelopeOf>
 
@@ -36,6 +38,7 @@ export function checkRelease(
   if (!isSignedBy(key.publicKey, signedMessage(names, bytes), signed)) return 'the signature does not verify'
   const descriptor: unknown = JSON.parse(bytes.toString())
   if (!bytes.equals(Buffer.from(canonicalJson(descriptor)))) return 'the descriptor is not canonical'
+  if (depthOf(descriptor) > jsonDepthMax) return `the descriptor is nested deeper than ${jsonDepthMax}`
   return checkDescriptor(names, descriptor, { identity, legId })
 }
 
@@ -43,7 +46,6 @@ const digest = pattern('a digest', /^[a-f0-9]{64}$/)
 const id = text()
 const rid = text({ max: 128 })
 const expression: Shape<unknown> = (value, path, findings) => checkIr(value, path, findings, 'device')
-const empty = list(anything, { max: 0 })
 const action = tagged('type', deviceActions)
 const step = tagged('kind', {
   action: object({ id, action, outlets: map(id, { key: id, max: 65 }) }),
@@ -61,6 +63,18 @@ const field = object(
 )
 const data = object({ eventFields: list(field, { max: 256 }), responseFields: list(field, { max: 256 }) })
 const keys = list(id, { max: 10_000 })
+
+const host = tagged('kind', { journey: object({}), screen: object({ screenId: id }) })
+const screen = object(
+  { id, responseCaptures: list(bytes(128), { max: 256 }) },
+  { defaultViewModelName: id, defaultInstanceId: id },
+)
+const offer = object({
+  screenId: id,
+  placementIds: list(id, { min: 1, max: 256 }),
+  alreadyEntitledStepId: id,
+  unknownStepId: id,
+})
 
 function descriptorShape(names: WireNames) {
   return object({
@@ -80,22 +94,25 @@ function descriptorShape(names: WireNames) {
       entryCondition,
       entryStepId: id,
       steps: list(step, { min: 1, max: legStepsMax }),
-      routes: list(object({ host: tagged('kind', { journey: object({}) }), eventName: id, entryStepId: id }), {
-        max: legStepsMax,
-      }),
-      ...{ screens: empty, offers: empty, outputs: empty },
+      routes: list(object({ host, eventName: id, entryStepId: id }), { max: legStepsMax }),
+      ...{ screens: list(screen, { max: 256 }), offers: list(offer, { max: 256 }), outputs: list(field, { max: 256 }) },
       policy: object({ entry: anything, exitWhenAny: anything }, { goal: anything }),
       facts: object({ propertyKeys: keys, segmentIds: keys, experimentIds: keys }),
       inputs: data,
       completionOutputs: map(data, { key: id, max: 600 }),
     }),
-    ...{ products: empty, placements: empty, viewModelValues: empty, screenBehaviors: empty, ruleGroups: empty },
-    ...{ render: word(null), requirements: word(null), state: object({}), responses: object({}) },
+    ...showingShapes(names),
     provenance: object({ compilerCommit: rid, compilerVersion: text({ max: 64 }) }),
   })
 }
 
-interface Descriptor {
+interface Route {
+  host: { kind: 'journey' } | { kind: 'screen'; screenId: string }
+  eventName: string
+  entryStepId: string
+}
+
+interface Descriptor extends Omit<ShowingParts, 'leg'> {
   identity: unknown
   leg: {
     id: string
@@ -103,9 +120,11 @@ interface Descriptor {
     entryStepId: string
     steps: ({ id: string } & (
       | { kind: 'complete' }
-      | { kind: 'action'; action: { type: string }; outlets: Record<string, string> }
+      | { kind: 'action'; action: { type: string; [key: string]: unknown }; outlets: Record<string, string> }
     ))[]
-    routes: { eventName: string; entryStepId: string }[]
+    routes: Route[]
+    screens: { id: string; responseCaptures: string[] }[]
+    offers: { screenId: string; placementIds: string[]; alreadyEntitledStepId: string; unknownStepId: string }[]
     facts: { propertyKeys: string[]; segmentIds: string[]; experimentIds: string[] }
   }
 }
@@ -119,18 +138,54 @@ function checkDescriptor(
   descriptorShape(names)(value, '', findings)
   const [first] = findings.issues
   if (first) return `${first.path}: ${first.message}`
-  const { leg, ...rest } = value as Descriptor // its shape was found right
-  if (!isDeepStrictEqual(rest.identity, identity)) return 'the identity is not that of the locator'
+  const descriptor = value as Descriptor // its shape was found right
+  const { leg } = descriptor
+  if (!isDeepStrictEqual(descriptor.identity, identity)) return 'the identity is not that of the locator'
   if (leg.id !== legId) return 'the leg is not that of the locator'
-  const ids = new Set(leg.steps.map((one) => one.id))
-  if (ids.size !== leg.steps.length) return 'a step id is used twice'
-  const targets = leg.steps.flatMap((one) => (one.kind === 'action' ? Object.values(one.outlets) : []))
-  const lost = [leg.entryStepId, ...leg.routes.map((route) => route.entryStepId), ...targets].find((to) => !ids.has(to))
+  return checkSteps(leg) ?? checkRoutes(leg) ?? checkShowing(names, descriptor, findings) ?? checkFacts(leg)
+}
+
+function checkSteps({ steps, entryStepId, screens }: Descriptor['leg']): string | undefined {
+  const ids = new Set(steps.map((one) => one.id))
+  if (ids.size !== steps.length) return 'a step id is used twice'
+  const targets = steps.flatMap((one) => (one.kind === 'action' ? Object.values(one.outlets) : []))
+  const lost = [entryStepId, ...targets].find((to) => !ids.has(to))
   if (lost !== undefined) return `step ${lost} does not exist`
-  if (new Set(leg.routes.map(({ eventName }) => eventName)).size !== leg.routes.length) return 'two routes are the same'
-  if (leg.steps.some((one) => one.kind === 'action' && isPresenting(one.action.type)))
-    return 'a step presents, without a screen'
-  return checkFacts(leg)
+  const actions = steps.flatMap((one) => (one.kind === 'action' ? [one.action] : []))
+  if (screens.length === 0 && actions.some(({ type }) => isPresenting(type))) return 'a step presents, without a screen'
+  const shown = actions.flatMap(({ type, screenId }) => (type === 'navigate' ? [String(screenId)] : []))
+  const unknown = shown.find((to) => !screens.some((one) => one.id === to))
+  return unknown === undefined ? undefined : `screen ${unknown} does not exist`
+}
+
+function checkRoutes({ routes, steps, screens, offers }: Descriptor['leg']): string | undefined {
+  const keys = routes.map((route) => JSON.stringify([screenOf(route), route.eventName]))
+  if (new Set(keys).size !== routes.length) return 'two routes are the same'
+  for (const route of routes) {
+    const { eventName, entryStepId } = route
+    const target = steps.find((one) => one.id === entryStepId)
+    if (!target) return `step ${entryStepId} does not exist`
+    const on = screenOf(route)
+    if (on !== null && !screens.some((one) => one.id === on)) return `screen ${on} does not exist`
+    const presents = target.kind === 'action' && isPresenting(target.action.type)
+    if (eventName === 'host_dismissed' && presents) return `step ${entryStepId} presents once the host is gone`
+  }
+  if (new Set(screens.map((one) => one.id)).size !== screens.length) return 'a screen id is used twice'
+  if (!screens.every(({ responseCaptures: all }) => all.every((key, i) => i === 0 || (all[i - 1] ?? key) < key)))
+    return 'the captures do not ascend'
+  if (new Set(offers.map(({ screenId }) => screenId)).size !== offers.length) return 'a screen has two offers'
+  for (const { screenId, placementIds, alreadyEntitledStepId, unknownStepId } of offers) {
+    if (new Set(placementIds).size !== placementIds.length) return `the offer of ${screenId} has a placement twice`
+    const enters = (eventName: string, to: string) =>
+      routes.some((one) => screenOf(one) === screenId && one.eventName === eventName && one.entryStepId === to)
+    if (!enters('$offer_already_entitled', alreadyEntitledStepId) || !enters('$offer_access_unknown', unknownStepId))
+      return `no route enters what the offer of ${screenId} leads to`
+  }
+  return undefined
+}
+
+function screenOf({ host: on }: Route): string | null {
+  return on.kind === 'screen' ? on.screenId : null
 }
 
 /** The same walk as every client makes: what is declared is what is asked for. */

@@ -84,3 +84,16 @@ export async function selectVersion(
   )
   return rows.map((row) => ({ ...versionOf(row), draft: row.draft }))[0]
 }
+
+/** Ids of the newest versions of these Experiences, by the Experience's number. */
+export async function selectLatestVersions(sql: Sql, experiences: Experience[]): Promise<Map<number, string>> {
+  const rows = await sql.query<{ id: number; versionId: string }>(
+    `select e.id, v.public_id as "versionId"
+     from experience e
+     join experience_version v
+       on v.scope_id = e.scope_id and v.experience_id = e.id and v.version_number = e.last_version
+     where e.id = any($1)`,
+    [experiences.map(({ id }) => id)],
+  )
+  return new Map(rows.map(({ id, versionId }) => [id, versionId]))
+}

@@ -6,6 +6,7 @@ import {
   getExperience,
   judgeDraft,
   type SavedDraft,
+  type Settings,
   saveDraft,
 } from '../../experiences/index.ts'
 import { refuse } from '../../kernel/errors.ts'
@@ -53,7 +54,8 @@ const ValidationObject = Type.Object(
 const tag = 'Experiences'
 const takes = { bodyLimit: draftBytesMax, inflatedBytesMax: draftBytesMax }
 
-export function drafts({ get, put, ask }: Endpoints, pool: Pool): void {
+export function drafts({ get, put, ask }: Endpoints, services: Settings & { pool: Pool }): void {
+  const { pool } = services
   get(
     {
       path: '/experiences/:id/draft',
@@ -118,7 +120,7 @@ export function drafts({ get, put, ask }: Endpoints, pool: Pool): void {
       const scopes = look.scopes(query.project_id)
       const experience = await getExperience(pool, scopes, params.id)
       const saved = body.draft ?? parsed(await getDraft(pool, experience))
-      const found = await judgeDraft(pool, scopeIn(scopes, experience), experience, saved)
+      const found = await judgeDraft(pool, scopeIn(scopes, experience), { experience, draft: saved }, services)
       const { valid, issues, warnings, sections } = found
       const shown = sections.map(({ key, legId, steps }) => ({ section_key: key, leg_id: legId, steps }))
       return { status: 200, body: { object: 'validation', valid, issues, warnings, sections: shown } }

@@ -4,8 +4,10 @@ import type { SignIn } from '../../tenancy/index.ts'
 import { errorHandler } from '../errors.ts'
 import { apiKeys } from './api-keys.ts'
 import { apps } from './apps.ts'
+import { artifacts } from './artifacts.ts'
 import { auditLog } from './audit-log.ts'
 import { balances } from './balances.ts'
+import { builds } from './builds.ts'
 import { authenticateCaller, type CallerOptions } from './caller.ts'
 import { customerChanges } from './customer-changes.ts'
 import { type CustomerServices, customers } from './customers.ts'
@@ -96,9 +98,11 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     grants(to, pool)
     entities(to, pool)
     purchases(to, services)
-    experiences(to, pool)
-    drafts(to, pool)
+    experiences(to, services)
+    drafts(to, services)
     versions(to, services)
+    builds(to, pool)
+    await keyed.register(async (uploads) => artifacts(uploads, services))
     signingKeys(to, services)
     events(to, services)
     eventQueries(to, services)

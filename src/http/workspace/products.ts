@@ -25,6 +25,29 @@ export const productType = oneOf('subscription', 'one_time')
 const store = oneOf('appstore', 'playstore')
 const storeId = Type.String({ minLength: 1, maxLength: storeIdCharsMax, 'x-trimmed': true, 'x-storable': true })
 
+const shown = (max: number) => Type.Optional(Type.String({ minLength: 1, 'x-bytes-max': max, 'x-storable': true }))
+
+/** As much as clients take of each. */
+export const preview = nullable(
+  closed(
+    {
+      name: shown(512),
+      description: shown(2048),
+      price: shown(128),
+      period: shown(64),
+      period_label: shown(128),
+      period_count: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000 })),
+      has_trial: Type.Optional(Type.Boolean()),
+      trial_label: shown(256),
+      intro_offer_label: shown(256),
+      renewal_label: shown(256),
+    },
+    {
+      description: 'What screens show until the store has answered. What is left out is a dash, the name the own one.',
+    },
+  ),
+)
+
 const ProductObject = Type.Object(
   {
     object: Type.Literal('product'),
@@ -61,6 +84,7 @@ const ProductObject = Type.Object(
           'App Store links have `store`, `product_id`, `duration` and `family_sharing`; the others are of Google Play.',
       },
     ),
+    preview,
     status: oneOf('active', 'archived'),
     created_at: instant,
     updated_at: instant,
@@ -145,7 +169,10 @@ export function products({ get, post, patch }: Endpoints, pool: Pool): void {
       summary: 'Create a Product',
       description:
         'Boolean Features take neither allowance nor interval; the others need an allowance or `unlimited`. Rollover needs an interval.',
-      body: closed({ project_id: projectId, key, name, type: productType, grants: templates, stores: links }),
+      body: closed({
+        ...{ project_id: projectId, key, name, type: productType, grants: templates, stores: links },
+        preview: Type.Optional(preview),
+      }),
       answers: { 201: ProductObject },
       errors: [404, 409],
     },
@@ -157,6 +184,7 @@ export function products({ get, post, patch }: Endpoints, pool: Pool): void {
         type: body.type,
         grants: body.grants.map(templateOf),
         stores: (body.stores ?? []).map(linkOf),
+        preview: body.preview,
       })
       await change.audit('create', 'product', product.publicId, { after: showProduct(product, scope) })
       await change.catalogueChanged(scope)
@@ -193,12 +221,16 @@ export function products({ get, post, patch }: Endpoints, pool: Pool): void {
         'By id or key. Lists are replaced whole. Grants made from then on have the new terms; those made before keep theirs.',
       params: byIdOrKey,
       query: inProject,
-      body: closed({ name: Type.Optional(name), grants: Type.Optional(templates), stores: links }),
+      body: closed({
+        ...{ name: Type.Optional(name), grants: Type.Optional(templates), stores: links },
+        preview: Type.Optional(preview),
+      }),
       answers: { 200: ProductObject },
       errors: [404, 409],
     },
     async (change, { params, query, body }) => {
-      const changes = { name: body.name, grants: body.grants?.map(templateOf), stores: body.stores?.map(linkOf) }
+      const lists = { grants: body.grants?.map(templateOf), stores: body.stores?.map(linkOf) }
+      const changes = { name: body.name, ...lists, preview: body.preview }
       return answer(
         change,
         'update',
@@ -270,6 +302,7 @@ export function showProduct(product: ProductRecord, scope: Scope): Static<typeof
     type: product.type,
     grants: product.grants.map(showTemplate),
     stores: product.stores.map(showLink),
+    preview: product.preview,
     status: product.status,
     created_at: product.createdAt.toISOString(),
     updated_at: product.updatedAt.toISOString(),

@@ -8,13 +8,28 @@ import {
   type Project,
   updateProject,
 } from '../../tenancy/index.ts'
-import { closed, instant } from '../schema.ts'
+import { closed, instant, nullable } from '../schema.ts'
+import { checkRuntime, clientRuntime } from './client-runtime.ts'
 import type { Endpoints } from './endpoint.ts'
 import { idsOf, listAnswer, listOf, listQuery, pageOf } from './list.ts'
 import { byId, deleted, name } from './parts.ts'
 
+const deliverAlways = nullable(
+  Type.Boolean({
+    description:
+      'Whether the entry condition `always` is sent as written; otherwise it is lowered to `app_foregrounded`. Null: sent with the NAMESPACE `service`, lowered with any other, whose clients refuse it.',
+  }),
+)
+
 const ProjectObject = Type.Object(
-  { object: Type.Literal('project'), id: Type.String(), name: Type.String(), created_at: instant },
+  {
+    object: Type.Literal('project'),
+    id: Type.String(),
+    name: Type.String(),
+    deliver_always: deliverAlways,
+    client_runtime: nullable(clientRuntime),
+    created_at: instant,
+  },
   { title: 'Project' },
 )
 const tag = 'Projects'
@@ -78,12 +93,22 @@ export function projects({ get, post, patch, delete: remove }: Endpoints, pool: 
       summary: 'Change a project',
       role: 'admin',
       params: byId,
-      body: closed({ name: Type.Optional(name) }),
+      description: 'What is published from then on goes by its settings; what was published stays as it is.',
+      body: closed({
+        name: Type.Optional(name),
+        deliver_always: Type.Optional(deliverAlways),
+        client_runtime: Type.Optional(nullable(clientRuntime)),
+      }),
       answers: { 200: ProjectObject },
       errors,
     },
     async (change, { params, body }) => {
-      const { before, after } = await updateProject(change.tx, change.caller.workspaceId, params.id, body)
+      if (body.client_runtime) checkRuntime(body.client_runtime)
+      const { before, after } = await updateProject(change.tx, change.caller.workspaceId, params.id, {
+        name: body.name,
+        deliverAlways: body.deliver_always,
+        clientRuntime: body.client_runtime,
+      })
       await change.audit('update', 'project', params.id, { before: show(before), after: show(after) })
       await change.tenancyChanged()
       return { status: 200, body: show(after) }
@@ -111,5 +136,12 @@ export function projects({ get, post, patch, delete: remove }: Endpoints, pool: 
 }
 
 function show(project: Project): Type.Static<typeof ProjectObject> {
-  return { object: 'project', id: project.id, name: project.name, created_at: project.createdAt.toISOString() }
+  return {
+    object: 'project',
+    id: project.id,
+    name: project.name,
+    deliver_always: project.deliverAlways,
+    client_runtime: project.clientRuntime,
+    created_at: project.createdAt.toISOString(),
+  }
 }

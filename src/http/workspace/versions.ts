@@ -1,29 +1,33 @@
 import Type, { type Static } from 'typebox'
-import type { Pool } from '../../db/pool.ts'
+import type { Pool, Sql } from '../../db/pool.ts'
 import {
   activate,
+  build,
   changeState,
   type Experience,
   envelopeOf,
+  findVersion,
   freeze,
   getExperience,
+  listBuilds,
   listPublications,
   listVersions,
-  type Publication,
   type PublishServices,
   type StateVerb,
   selectRelease,
   type Version,
 } from '../../experiences/index.ts'
+import { must } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { targetAppsMax } from '../../kernel/limits.ts'
 import { closed, instant, nullableString, oneOf } from '../schema.ts'
 import { scopeIn } from './caller.ts'
 import type { Endpoints } from './endpoint.ts'
-import { ExperienceObject, editedExperience } from './experiences.ts'
+import { ExperienceObject, editedExperience, showExperience } from './experiences.ts'
 import { idsOf, listAnswer, listOf, listQuery, pageOf, wholeList } from './list.ts'
 import { byIdOrKey, environment, id, idOrKey, inProject, projectId } from './parts.ts'
+import { PublicationObject, showPublication } from './publication-object.ts'
 import type { Change, Look } from './route.ts'
 
 const VersionObject = Type.Object(
@@ -35,28 +39,13 @@ const VersionObject = Type.Object(
     version_number: Type.Integer(),
     draft_sha256: Type.String(),
     note: nullableString,
+    builds: Type.Array(Type.Object({ id: Type.String(), app_id: Type.String(), status: oneOf('ready') }), {
+      description: "What it was compiled to, each app's newest first.",
+    }),
+    issues: Type.Array(Type.Unknown(), { description: 'Empty: what has any is not frozen.' }),
     created_at: instant,
   },
   { title: 'ExperienceVersion' },
-)
-
-const PublicationObject = Type.Object(
-  {
-    object: Type.Literal('publication'),
-    id: Type.String(),
-    environment,
-    experience_id: Type.String(),
-    app_id: Type.String(),
-    version_id: Type.String(),
-    version_number: Type.Integer(),
-    build_id: Type.String({ description: 'Names the compiled content: a rollback has the build that it had before.' }),
-    published_at: instant,
-    published_at_seq: Type.Integer({ description: 'Rises with every publication in the app.' }),
-    published_by: Type.String(),
-    status: oneOf('live', 'paused', 'unpublished', 'superseded'),
-    created_at: instant,
-  },
-  { title: 'Publication' },
 )
 
 const ReleaseObject = Type.Object(
@@ -109,14 +98,15 @@ function publishing({ post }: Endpoints, services: VersionServices): void {
     async (change, { params, query, body }) => {
       const scopes = change.scopes(query.project_id)
       const scope = scopeIn(scopes, await getExperience(change.tx, scopes, params.id))
-      const frozen = await freeze(change.tx, scope, params.id, { note: body.note ?? null })
+      const frozen = await freeze(change.tx, scope, params.id, { note: body.note ?? null }, services)
       const { experience, version, isNew } = frozen
-      if (body.activate !== false) {
-        const command = { versionId: version.publicId, appIds: body.app_ids, ...asked(change, services) }
-        await activate(change.tx, scope, experience, command, services)
+      const command = { versionId: version.publicId, appIds: body.app_ids, renew: true }
+      if (body.activate === false) await build(change.tx, scope, experience, command, services)
+      else {
+        await activate(change.tx, scope, experience, { ...command, ...asked(change, services) }, services)
         await change.catalogueChanged(scope)
       }
-      const after = showVersion(version, experience, scope.environment)
+      const after = await showVersion(change.tx, version, experience, scope.environment)
       await change.audit(body.activate === false ? 'freeze' : 'publish', 'experience', experience.publicId, { after })
       return { status: isNew ? 201 : 200, body: after }
     },
@@ -179,9 +169,12 @@ function states({ post }: Endpoints): void {
       },
       async (change, { params, query, body }) => {
         const named = 'app_ids' in body ? (body.app_ids as string[] | undefined) : undefined // by the schema above
-        const edit = await changeState(change.tx, change.scopes(query.project_id), params.id, verb, named)
-        await change.catalogueChanged(edit.scope)
-        return editedExperience(change, verb, edit)
+        const scopes = change.scopes(query.project_id)
+        const before = await getExperience(change.tx, scopes, params.id, { lock: true })
+        const was = await showExperience(change.tx, before, scopeIn(scopes, before))
+        const { after, scope } = await changeState(change.tx, scopes, params.id, verb, named)
+        await change.catalogueChanged(scope)
+        return editedExperience(change, verb, { before: was, after, scope })
       },
     )
   }
@@ -207,10 +200,31 @@ function reads({ get }: Endpoints, { pool, names }: VersionServices): void {
       const page = pageOf(query, idsOf('ver'))
       const scopes = look.scopes(query.project_id)
       const experience = await getExperience(pool, scopes, params.id)
-      return listAnswer(await listVersions(pool, experience, page), page, {
-        show: (version) => showVersion(version, experience, scopeIn(scopes, experience).environment),
-        positionOf: ({ publicId }) => publicId,
+      const shown = await showVersions(pool, await listVersions(pool, experience, page), {
+        experience,
+        of: scopeIn(scopes, experience).environment,
       })
+      return listAnswer(shown, page, { show: (version) => version, positionOf: (version) => version.id })
+    },
+  )
+
+  get(
+    {
+      path: '/experiences/:id/versions/:version_id',
+      operationId: 'getVersion',
+      tag,
+      summary: 'Get a version',
+      params: closed({ id: idOrKey, version_id: id }),
+      query: inProject,
+      answers: { 200: VersionObject },
+      errors: [404],
+    },
+    async (look, { params, query }) => {
+      const scopes = look.scopes(query.project_id)
+      const experience = await getExperience(pool, scopes, params.id)
+      const version = await findVersion(pool, experience, params.version_id)
+      if (!version) throw refuse('not_found')
+      return showVersion(pool, version, experience, scopeIn(scopes, experience).environment)
     },
   )
 
@@ -269,8 +283,23 @@ function reads({ get }: Endpoints, { pool, names }: VersionServices): void {
   )
 }
 
-function showVersion(version: Version, experience: Experience, of: 'test' | 'live'): Static<typeof VersionObject> {
-  return {
+async function showVersion(
+  sql: Sql,
+  version: Version,
+  experience: Experience,
+  of: 'test' | 'live',
+): Promise<Static<typeof VersionObject>> {
+  return must((await showVersions(sql, [version], { experience, of }))[0], 'one for one')
+}
+
+async function showVersions(
+  sql: Sql,
+  found: Version[],
+  { experience, of }: { experience: Experience; of: 'test' | 'live' },
+): Promise<Static<typeof VersionObject>[]> {
+  const numbers = found.map(({ versionNumber }) => versionNumber)
+  const builds = Map.groupBy(await listBuilds(sql, experience, numbers), ({ versionNumber }) => versionNumber)
+  return found.map((version) => ({
     object: 'experience_version',
     id: version.publicId,
     environment: of,
@@ -278,24 +307,10 @@ function showVersion(version: Version, experience: Experience, of: 'test' | 'liv
     version_number: version.versionNumber,
     draft_sha256: version.draftSha256,
     note: version.note,
+    builds: (builds.get(version.versionNumber) ?? []).map(({ buildId, appId }) => {
+      return { id: buildId, app_id: appId, status: 'ready' }
+    }),
+    issues: [],
     created_at: version.createdAt.toISOString(),
-  }
-}
-
-function showPublication(one: Publication, of: 'test' | 'live'): Static<typeof PublicationObject> {
-  return {
-    object: 'publication',
-    id: one.publicId,
-    environment: of,
-    experience_id: one.experienceId,
-    app_id: one.appId,
-    version_id: one.versionId,
-    version_number: one.versionNumber,
-    build_id: one.buildId,
-    published_at: one.publishedAt.toISOString(),
-    published_at_seq: one.seq,
-    published_by: one.publishedBy,
-    status: one.status,
-    created_at: one.publishedAt.toISOString(),
-  }
+  }))
 }
