@@ -1,6 +1,7 @@
 import type { Sql, Tx } from '../db/pool.ts'
 import type { Scope } from '../tenancy/index.ts'
 import type { Buried } from './delete.ts'
+import { raiseRevs } from './rev-store.ts'
 import type { Erasure } from './types.ts'
 
 export async function insertTombstones(
@@ -36,6 +37,10 @@ export async function deleteRows(tx: Tx, scope: Scope, customerIds: string[], di
        and customer_id = any($2::uuid[])
      returning 1`,
     [scope.scopeId, customerIds],
+  )
+  await raiseRevs(
+    tx,
+    customerIds.map((customerId) => ({ scopeId: scope.scopeId, customerId })),
   )
   return aliases.length === distinctIds.length
 }

@@ -3,6 +3,7 @@ import type { Tx } from '../db/pool.ts'
 import { StaleSlice } from '../events/index.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Scope } from '../tenancy/index.ts'
+import { orRaise } from './rev-store.ts'
 import type { AliasWrite, CustomerWrite } from './slice.ts'
 
 /**
@@ -42,13 +43,14 @@ export async function insertCustomers(tx: Tx, scope: Scope, rows: CustomerWrite[
   )
 }
 
-/** Throws StaleSlice when one of them no longer has the version that was decided on. */
+/** Throws StaleSlice when one of them no longer has the version that was decided on. Their profiles count as changed. */
 export async function updateCustomers(tx: Tx, scope: Scope, rows: CustomerWrite[]): Promise<void> {
   await changing(
     tx,
     rows.length,
     'customers_update',
-    `update customer c
+    `with changed as (
+     update customer c
      set properties = coalesce(v.properties::jsonb, c.properties),
        props_at = coalesce(v.props_at::jsonb, c.props_at),
        identified = v.identified,
@@ -61,7 +63,13 @@ export async function updateCustomers(tx: Tx, scope: Scope, rows: CustomerWrite[
        as v(id, properties, props_at, identified, created_ms, version, expected, alias_count, merged_into)
      where c.scope_id = $1
        and c.id = v.id
-       and c.version = v.expected`,
+       and c.version = v.expected
+     returning c.id
+     )
+     insert into customer_rev (scope_id, customer_id, rev)
+     select $1, id, 1
+     from changed
+     ${orRaise}`,
     [
       scope.scopeId,
       uuids(rows.map(({ id }) => id)),

@@ -73,6 +73,12 @@ export async function openProject(service: TestService): Promise<Project> {
       project.post(`/customers/${await project.customer(distinctId, options)}/grants`, grant, options),
     async tombstone(distinctId, environment) {
       const scopeId = await project.scopeId(environment)
+      await pool.query(
+        `insert into customer_rev (scope_id, customer_id, rev)
+         select scope_id, customer_id, 1 from customer_alias where scope_id = $1 and distinct_id = $2
+         on conflict (scope_id, customer_id) do update set rev = customer_rev.rev + 1`,
+        [scopeId, distinctId],
+      )
       await pool.query('delete from customer_alias where scope_id = $1 and distinct_id = $2', [scopeId, distinctId])
       await pool.query(
         `insert into customer_tombstone (scope_id, id_hash) values ($1, sha256($2::bytea || convert_to($3, 'UTF8')))`,

@@ -1,5 +1,6 @@
 import type { Tx } from '../../db/pool.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import { orRaise } from '../rev-store.ts'
 import type { Live } from './shadow-store.ts'
 
 /** These records and all that a distinct id of theirs names, on either side. */
@@ -82,6 +83,14 @@ export async function mendRecords(tx: Tx, live: Live, { scopeId }: Scope, ids: s
      set customer_id = excluded.customer_id,
        identified = excluded.identified
      where (l.customer_id, l.identified) is distinct from (excluded.customer_id, excluded.identified)`,
+    [scopeId, ids],
+  )
+  await tx.query(
+    `insert into ${live}.customer_rev (scope_id, customer_id, rev)
+     select $1, id, 1
+     from unnest($2::uuid[]) as i(id)
+     order by id
+     ${orRaise}`,
     [scopeId, ids],
   )
 }

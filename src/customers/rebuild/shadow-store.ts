@@ -7,7 +7,7 @@ import type { Scope } from '../../tenancy/index.ts'
  * The tables that the decisions about customers read and write, once more, in the session's temporary schema. The session
  * looks for tables there alone: the same code runs on the copies, and what has no copy cannot be touched by accident.
  */
-const copied = ['customer', 'customer_alias', 'merge_journal', 'customer_change', 'lane', 'command']
+const copied = ['customer', 'customer_alias', 'customer_rev', 'merge_journal', 'customer_change', 'lane', 'command']
 
 /** Where the live tables are, as it stands before a table's name. */
 export type Live = string & { readonly isLive?: true }

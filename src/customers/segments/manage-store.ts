@@ -1,7 +1,7 @@
 import type { Sql, Tx } from '../../db/pool.ts'
 import type { Json } from '../../events/index.ts'
 import type { Page } from '../../kernel/page.ts'
-import type { Scope } from '../../tenancy/index.ts'
+import { type Scope, touchCatalogue } from '../../tenancy/index.ts'
 
 /** A segment as the API shows it. Instants are dates of the database. */
 export interface Segment {
@@ -161,7 +161,7 @@ export async function insertPending(tx: Tx, { scopeId }: Scope, publicIds: strin
 
 const firstUuid = '00000000-0000-0000-0000-000000000000'
 
-/** Its members are told that they left; then it is gone. */
+/** Its members are told that they left; then it is gone. Profiles no longer know it. */
 export async function retireSegment(tx: Tx, { scopeId, id }: Segment): Promise<void> {
   await tx.query(
     `update segment
@@ -184,6 +184,7 @@ export async function retireSegment(tx: Tx, { scopeId, id }: Segment): Promise<v
      where scope_id = $1`,
     [scopeId],
   )
+  await touchCatalogue(tx, scopeId)
 }
 
 function segmentOf(row: SegmentRow): Segment {

@@ -73,6 +73,25 @@ export async function selectMemberships(
   return rows.map(membershipOf)
 }
 
+/** A segment with a definition that serves. */
+export interface ServingSegment {
+  segmentId: number
+  versionId: number
+}
+
+/** By id of the segment: what memberships are kept under. Swapping a definition in moves the catalogue. */
+export async function selectServing(sql: Sql, { scopeId }: Scope): Promise<Map<string, ServingSegment>> {
+  const rows = await sql.query<{ public_id: string; segment_id: number; version_id: number }>(
+    `select s.public_id, s.id as segment_id, v.id as version_id
+     from segment s
+     join segment_version v on v.scope_id = $1 and v.segment_id = s.id and v.state = 'serving'
+     where s.scope_id = $1
+       and s.deleted_at is null`,
+    [scopeId],
+  )
+  return new Map(rows.map((row) => [row.public_id, { segmentId: row.segment_id, versionId: row.version_id }] as const))
+}
+
 function membershipOf(row: MembershipRow): Membership {
   return { segmentId: row.public_id, name: row.name, customerId: row.customer_id, since: row.since_ms }
 }

@@ -4,6 +4,7 @@ import { raw, type Statement } from '../../db/raw.ts'
 import type { JsonObject } from '../../events/index.ts'
 import { must } from '../../kernel/assert.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import { orRaise } from '../rev-store.ts'
 import type { Cause, Due, Found } from './visit.ts'
 
 /** Epoch milliseconds to timestamptz and back, exact in whole milliseconds. */
@@ -240,7 +241,7 @@ const writeMembers: Statement = {
         and m.scope_id = $1
         and m.version_id = item.version_id
         and m.customer_id = item.customer_id
-      returning m.version_id
+      returning m.version_id, m.customer_id
     ), here as (
       insert into membership (scope_id, version_id, customer_id, since, told)
       select $1, version_id, customer_id, ${instant('since_ms')}, told
@@ -249,7 +250,18 @@ const writeMembers: Statement = {
       on conflict (scope_id, version_id, customer_id) do update
       set since = excluded.since,
         told = excluded.told
-      returning version_id, xmax = 0 as is_new
+      returning version_id, customer_id, xmax = 0 as is_new
+    ), raised as (
+      insert into customer_rev (scope_id, customer_id, rev)
+      select distinct $1::int, c.customer_id, 1
+      from (
+        select version_id, customer_id from gone
+        union all
+        select version_id, customer_id from here where is_new
+      ) c
+      join segment_version v on v.scope_id = $1 and v.id = c.version_id and v.state = 'serving'
+      order by c.customer_id
+      ${orRaise}
     ), delta as (
       select version_id, sum(change) as change
       from (
@@ -266,7 +278,7 @@ const writeMembers: Statement = {
       and v.id = delta.version_id`,
 }
 
-/** Writes who is a member, and counts. */
+/** Writes who is a member, and counts. Profiles of those who enter or leave what serves count as changed. */
 export async function writeMemberships(tx: Tx, scope: Scope, rows: MembershipWrite[]): Promise<void> {
   if (rows.length === 0) return
   await raw(tx.client, writeMembers, [

@@ -1,5 +1,5 @@
 import type { Sql, Tx } from '../../db/pool.ts'
-import type { Environment, Scope } from '../../tenancy/index.ts'
+import { type Environment, type Scope, touchCatalogue } from '../../tenancy/index.ts'
 
 interface ScopeRow {
   scope_id: number
@@ -65,7 +65,7 @@ export async function saveWalk(tx: Tx, { scopeId }: Scope, walkedTo: string): Pr
   await tx.query('update segment_set set walked_to = $2 where scope_id = $1 and walked_to < $2', [scopeId, walkedTo])
 }
 
-/** Pending versions serve from here on, all at once; those they replace are left to be told of. */
+/** Pending versions serve from here on, all at once; those they replace are left to be told of. Any profile may have changed. */
 export async function swapIn(tx: Tx, { scopeId }: Scope): Promise<void> {
   await tx.query(
     `update segment_version v
@@ -104,6 +104,7 @@ export async function swapIn(tx: Tx, { scopeId }: Scope): Promise<void> {
      where scope_id = $1`,
     [scopeId],
   )
+  await touchCatalogue(tx, scopeId)
 }
 
 /** A membership that a new definition brought or took, and that nobody was told of. */
