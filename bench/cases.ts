@@ -93,6 +93,11 @@ function asked(name: CaseName, { server, apiKey, secretKey = apiKey, idPrefix }:
       const request = { kind: 'profile', apiKey, customers, etag: 'none' } as const
       return { request, expect: answers(['"status":"ok"', `"id":"${featureId}"`]) }
     }
+    case 'profile_legs': {
+      const request = { kind: 'profile', apiKey, customers, etag: 'none' } as const
+      const legs = server === 'turnpike' ? ['"binding":{"type":"new"}', '"descriptorSizeBytes":4096'] : []
+      return { request, expect: answers(['"status":"ok"', ...legs]) }
+    }
     case 'profile_304': {
       const etag = server === 'echo' ? 'made_up' : 'learn'
       const request = { kind: 'profile', apiKey, customers, etag } as const

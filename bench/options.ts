@@ -13,6 +13,7 @@ export const caseNames = [
   'profile_200',
   'profile_304',
   'customers',
+  'profile_legs',
 ] as const
 export type CaseName = (typeof caseNames)[number]
 

@@ -34,7 +34,8 @@ function conditionOf(n: number): object {
 
 const screen = { key: 'last_screen', op: 'exists' }
 
-async function allReady(firstRun: FirstRun): Promise<boolean> {
+/** Those of the demo's project. */
+export async function allReady(firstRun: FirstRun): Promise<boolean> {
   const { data } = await ask<{ data: { status: string }[] }>(firstRun, '/segments?limit=200')
   const failed = data.find(({ status }) => status === 'failed')
   if (failed) throw new Error('a segment could not be made')

@@ -2,6 +2,7 @@ import type { Tx } from './db/pool.ts'
 import { activate, activateKey, createExperience, createKey, freeze, saveDraft } from './experiences/index.ts'
 import { systemClock } from './kernel/clock.ts'
 import { wireNames } from './kernel/wire-names.ts'
+import { selectPinned } from './profiles/index.ts'
 import type { Scope } from './tenancy/index.ts'
 
 /**
@@ -16,7 +17,7 @@ export async function demoExperiences(
   const names = wireNames(namespace)
   const services = { names, deliverAlways: namespace === 'service', sealingKey }
   const key = await createKey(tx, scope, { keyId: undefined, sealingKey })
-  await activateKey(tx, [scope], key.publicId, '*', services)
+  await activateKey(tx, [scope], key.publicId, '*', { ...services, pinned: selectPinned })
   const each = [
     { key: 'welcome', name: 'Welcome', draft: welcome },
     { key: 'credits_gift', name: 'A gift of credits', draft: gift },

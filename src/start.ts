@@ -7,14 +7,7 @@ import { checkServer } from './db/check-server.ts'
 import { startEmbedded } from './db/embedded.ts'
 import { migrate } from './db/migrate.ts'
 import { Pool } from './db/pool.ts'
-import {
-  Catalogues,
-  createCheck,
-  createConsume,
-  createStanding,
-  createVersions,
-  ledgerSettings,
-} from './entitlements/index.ts'
+import { Catalogues, createCheck, createConsume, createStanding, ledgerSettings } from './entitlements/index.ts'
 import {
   checkLogMeta,
   createIntakeGuard,
@@ -23,7 +16,7 @@ import {
   openEventReads,
   startExports,
 } from './events/index.ts'
-import { selectPublishedKeys } from './experiences/index.ts'
+import { createDeliveries, selectPublishedKeys } from './experiences/index.ts'
 import { finishRequestsOf } from './finish-requests.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
@@ -37,6 +30,7 @@ import { startMaintenance } from './maintenance.ts'
 import { readMasterKey, settleRotation } from './master-key.ts'
 import { metricsOf } from './metrics.ts'
 import { participants } from './participants.ts'
+import { createProfiles } from './profiles/index.ts'
 import { checkLiveCredentials } from './purchases/index.ts'
 import { readinessOf } from './readiness.ts'
 import { startSettling } from './settling.ts'
@@ -140,9 +134,12 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const dataDir = config.databaseUrl === undefined ? config.dataDir : null
   const guard = started.use(createIntakeGuard({ pool, log, dataDir }))
   const eventLog = started.use(createLog({ url, tombstoneKey, clock, guard: guard.check }))
+  const { renderBaseUrl, assetBaseUrl } = config
+  const deliveries = createDeliveries({ pool, directory, names })
+  const profiles = createProfiles({ ...reads, deliveries, wire: { names, renderBaseUrl, assetBaseUrl } })
   const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
-  const versions = createVersions(reads)
-  const { purchase, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, versions)
+  const standing = createStanding(reads)
+  const { purchase, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, standing)
   return {
     log,
     health: { version, ready },
@@ -154,17 +151,15 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       names,
       clock,
       catalogues,
-      renderBaseUrl: config.renderBaseUrl,
-      assetBaseUrl: config.assetBaseUrl,
       ...countEvents(usage, eventLog),
       customerIdHint: createCustomerIdHint({ pool: reads.pool, clock }),
       check: countDecisions(usage, createCheck(reads)),
       consume: countDecisions(usage, createConsume(spending)),
       releaseKeys: () => selectPublishedKeys(pool),
-      versions,
       purchase,
       filePool: started.use(new Pool(url, { name: 'files', max: 2 })),
-      standing: createStanding(reads),
+      standing,
+      profiles,
     },
     workspace: {
       directory,
@@ -181,7 +176,8 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       sealingKey,
       publicUrl,
       signIn: started.use(openSignIn({ pool, sealingKey, publicUrl, log })),
-      standing: createStanding(reads),
+      standing,
+      profiles,
       participants,
       loadStoreApp,
       reverify,

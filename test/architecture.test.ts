@@ -17,6 +17,7 @@ const storeys = [
   ['entitlements'],
   ['experiences', 'purchases'],
   ['journeys'],
+  ['profiles'],
   ['http'],
 ]
 const roof = storeys.length

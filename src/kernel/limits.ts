@@ -254,6 +254,21 @@ export const serverLogBytesMax = 4 * MiB
 /** Tags of profiles a process remembers, about 300 bytes each. */
 export const profileTagsMax = 50_000
 
+/** Arms and bytes of one profile: a quarter and a third of what clients take. Whole arms are left out beyond. */
+export const profileArmsMax = 256
+export const profileBytesMax = 8 * MiB
+/** Open journeys of one customer that are looked at: many times the arms that fit. */
+export const openJourneysMax = 5000
+/** Questions about profiles travel together up to this many, and so many wait. */
+export const profileBatchMax = 256
+export const profileWaitingMax = 20_000
+export const profileWaitMsMax = 2000
+/** Times that one profile is assembled anew because something was found to be missing or has moved meanwhile. */
+export const profileTriesMax = 12
+/** Releases that a process keeps ready to send, and older versions of one scope that journeys are pinned to. */
+export const deliveredReleaseBytesMax = 256 * MiB
+export const pinnedStampsMax = 1000
+
 /** Rows of a backup go to the compressor in pieces of this size, and a line that describes tables is never longer than the other. */
 export const backupPieceBytes = 64 * 1024
 export const backupLineBytesMax = 16 * MiB

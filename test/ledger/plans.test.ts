@@ -11,7 +11,6 @@ import {
   createCheck,
   createProduct,
   createStanding,
-  createVersions,
   ledgerSettings,
 } from '../../src/entitlements/index.ts'
 import { attempt, attemptLocked } from '../../src/entitlements/ledger/consume-attempt.ts'
@@ -124,7 +123,6 @@ test('every hot statement is a chain of index look-ups on large tables that nobo
   // Everything that the verbs may have to ask or write.
   await createCheck(reads)({ scope: app, distinctId: 'c1', featureKey: 'exports', required: 1n, entityId: null })
   await createStanding(reads)({ scope, distinctId: 'c1' })
-  await createVersions(reads)({ scope, distinctId: 'c1' })
   await usage.connected((client) => selectEntities(client, [{ accountId: 1n, entityId: 'e' }]))
   await createCustomerIdHint({ pool: usage, clock })(scope, 'c1')
   await createFindCustomer({ pool: usage, clock })(scope, { distinctId: 'c1' })

@@ -42,7 +42,7 @@ const check = (scope: Scope) => spender.check({ scope, distinctId: 'u', feature:
 
 test('a sweep hides what no decision needs, raises no version, and a second one finds nothing more', async () => {
   const { scope, old, drained } = await world()
-  const versions = () => spender.versions({ scope, distinctId: 'u' }).then(({ vector }) => vector)
+  const versions = () => spender.standing({ scope, distinctId: 'u' }).then((standing) => standing.versions)
   const before = [await check(scope), await versions()]
   assert.equal(await sweepGrants(pool), 2)
   assert.deepEqual(await hiddenIn(scope), [old, drained])

@@ -9,7 +9,6 @@ import {
   createConsume,
   createFeature,
   createStanding,
-  createVersions,
   ensureEntryPartitions,
   type FeatureRecord,
   type Finding,
@@ -43,7 +42,6 @@ export interface Spender extends AsyncDisposable {
     entity?: string
   }) => Promise<AccessAnswer>
   standing: ReturnType<typeof createStanding>
-  versions: ReturnType<typeof createVersions>
 }
 
 export interface Command {
@@ -183,7 +181,6 @@ async function openSpender(url: string, usageUrl: string): Promise<Spender> {
         entityId: entity ?? null,
       }),
     standing: createStanding(reads),
-    versions: createVersions(reads),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
 }

@@ -68,14 +68,14 @@ describe("a customer's number", () => {
     const merged = [await revOf(old), await revOf(person)]
     assert.ok(
       merged.every((rev, i) => rev > (before[i] ?? 0)),
-      `${before} ${merged}`,
+      [...before, ...merged].join(' '),
     )
     const { data } = await project.get(`/customers/cus_${person}/merges`)
     await project.post(`/customers/cus_${person}/merges/${data[0].id}/split`)
     const split = [await revOf(old), await revOf(person)]
     assert.ok(
       split.every((rev, i) => rev > (merged[i] ?? 0)),
-      `${merged} ${split}`,
+      [...merged, ...split].join(' '),
     )
     await project.delete(`/customers/cus_${person}`)
     assert.ok((await revOf(person)) > (split[1] ?? 0))

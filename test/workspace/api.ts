@@ -15,6 +15,7 @@ import {
   ledgerSettings,
 } from '../../src/entitlements/index.ts'
 import { createLog, ensurePartitions, openEventReads } from '../../src/events/index.ts'
+import { createDeliveries } from '../../src/experiences/index.ts'
 import { addJsonBodyParser } from '../../src/http/body.ts'
 import { sendRefusal, styleOf } from '../../src/http/errors.ts'
 import { requestId } from '../../src/http/request-id.ts'
@@ -25,6 +26,7 @@ import { refuse } from '../../src/kernel/errors.ts'
 import { randomText } from '../../src/kernel/ids.ts'
 import { wireNames } from '../../src/kernel/wire-names.ts'
 import { participants } from '../../src/participants.ts'
+import { createProfiles } from '../../src/profiles/index.ts'
 import { createCheckCredential, createLoadStoreApp, createReverify } from '../../src/purchases/index.ts'
 import {
   createProject,
@@ -134,6 +136,13 @@ export async function startApi(): Promise<Api> {
     tombstoneKey,
     clock,
   })
+  const names = wireNames('service')
+  const cdn = 'https://cdn.example/'
+  const profiles = createProfiles({
+    ...{ pool: ledgerPool, tombstoneKey, clock, catalogues },
+    deliveries: createDeliveries({ pool, directory, names }),
+    wire: { names, renderBaseUrl: cdn, assetBaseUrl: cdn },
+  })
   const loadStoreApp = createLoadStoreApp(sealingKey)
   const server = serverWith(async (scope) =>
     workspaceApi(scope, {
@@ -142,7 +151,8 @@ export async function startApi(): Promise<Api> {
       eventRetentionDays: 400,
       directory,
       marks: new Marks(pool, clock, log),
-      names: wireNames('service'),
+      names,
+      profiles,
       deliverAlways: true,
       clock,
       tombstoneKey,

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Pool } from '../../db/pool.ts'
 import { pipeline } from '../../db/raw.ts'
+import { verb } from '../../db/verb.ts'
 import { must } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Refusal, refuse } from '../../kernel/errors.ts'
@@ -11,7 +12,6 @@ import { stateOf } from '../engine/state.ts'
 import type { AccessDecision, FeatureType } from '../types.ts'
 import { type Holder, type Inquiry, loadState } from './load-state.ts'
 import { selectMoment } from './state-store.ts'
-import { verb } from './verb.ts'
 
 /** One `/entitled`, checked at the edge. */
 export interface AccessQuery {

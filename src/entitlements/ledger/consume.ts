@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { type Pool, sqlState } from '../../db/pool.ts'
+import { verb } from '../../db/verb.ts'
 import { assert } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Refusal, refuse } from '../../kernel/errors.ts'
@@ -8,7 +9,6 @@ import type { Catalogues } from '../catalogue/catalogue.ts'
 import { attempt, attemptLocked, held } from './consume-attempt.ts'
 import { holdups } from './holdups.ts'
 import { Changed, type ConsumeAnswer, type ConsumeCommand } from './slot.ts'
-import { verb } from './verb.ts'
 
 export interface ConsumeOptions {
   /** Pipelined connections with the ledger's settings; each of two lanes uses one at a time. */

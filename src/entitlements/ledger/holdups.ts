@@ -1,4 +1,4 @@
-import { verb } from './verb.ts'
+import { verb } from '../../db/verb.ts'
 
 export interface Holdups<Item, Result> {
   /** Whether somebody waits for this key; whoever comes later stands behind them. */

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import type pg from 'pg'
 import { testDatabase } from '../../../test/harness/database.ts'
 import { Pool } from '../../db/pool.ts'
-import { selectStandings, selectVersions } from './standing-store.ts'
+import { selectStandings } from './standing-store.ts'
 import { ledgerSettings, selectDeleted, selectEntityCounts, selectOffers, selectState } from './state-store.ts'
 import { lockAccounts, selectOperations } from './usage-store.ts'
 import { writeUsage } from './usage-write-store.ts'
@@ -78,15 +78,6 @@ const statements: [string, Send, RegExp[]][] = [
   ],
   ['locks that do not wait', (client) => lockAccounts(client, [1n], false), [/account_pkey/]],
   ['locks that wait', (client) => lockAccounts(client, [1n], true), [/account_pkey/]],
-  [
-    'the versions of a profile',
-    (client) => selectVersions(client, [id]),
-    [
-      /customer_alias_pkey/,
-      /customer_p0_pkey.*\n.*\(id = /,
-      /account_scope_id_customer_id_feature_id_key.*\n.*\(customer_id = /,
-    ],
-  ],
   [
     'the whole of a profile',
     (client) => selectStandings(client, [id]),

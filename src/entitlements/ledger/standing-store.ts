@@ -6,33 +6,6 @@ import { grantColumns } from './grant-row.ts'
 /** Milliseconds of the statement's start, evaluated once. Reads take no locks, so nothing is waited for in between. */
 const statementMs = `(select floor(extract(epoch from statement_timestamp()) * 1000)::bigint)`
 
-const readVersions: Statement = {
-  name: 'entitlements_versions',
-  text: `
-    select q.n, c.customer_id, ${statementMs}, k.version, a.versions
-    from unnest($1::int[], $2::int[], $3::text[]) as q(n, scope_id, distinct_id)
-    left join lateral (
-      select customer_id
-      from customer_alias
-      where scope_id = q.scope_id
-        and distinct_id = q.distinct_id
-      limit 1
-    ) c on true
-    left join lateral (
-      select version
-      from customer
-      where scope_id = q.scope_id
-        and id = c.customer_id
-      limit 1
-    ) k on true
-    left join lateral (
-      select sum(version) as versions
-      from account
-      where scope_id = q.scope_id
-        and customer_id = c.customer_id
-    ) a on true`,
-}
-
 /** A distinct id, or a customer's record. */
 export interface StandingId {
   scopeId: number
@@ -40,19 +13,10 @@ export interface StandingId {
   customerId: string | null
 }
 
-/** Per id: n, customer, clock, the record's version, the sum of its accounts' versions. Three index look-ups, no grants. */
-export function selectVersions(client: pg.ClientBase, ids: StandingId[]): Promise<RawRow[]> {
-  return raw(client, readVersions, [
-    int4s(ids.map((_, n) => n)),
-    int4s(ids.map((id) => id.scopeId)),
-    texts(ids.map((id) => id.distinctId)),
-  ])
-}
-
 const readStandings: Statement = {
   name: 'entitlements_standings',
   text: `
-    select q.n, k.id, ${statementMs}, k.version, a.id, a.feature_id, a.used_total, a.last_at_ms, a.version, ${grantColumns}
+    select q.n, k.id, ${statementMs}, a.id, a.feature_id, a.used_total, a.last_at_ms, a.version, ${grantColumns}
     from unnest($1::int[], $2::int[], $3::text[], $4::text[]) as q(n, scope_id, distinct_id, customer_id)
     left join lateral (
       select customer_id
@@ -62,7 +26,7 @@ const readStandings: Statement = {
       limit 1
     ) c on true
     left join lateral (
-      select id, version
+      select id
       from customer
       where scope_id = q.scope_id
         and id = coalesce(c.customer_id, q.customer_id::uuid)
@@ -78,7 +42,7 @@ const readStandings: Statement = {
     left join ledger_grant g on g.account_id = a.id and not g.settled`,
 }
 
-/** One row per (id, account, grant): n, customer, clock, the record's version, account columns, grant columns. */
+/** One row per (id, account, grant): n, customer, clock, account columns, grant columns. */
 export function selectStandings(client: pg.ClientBase, ids: StandingId[]): Promise<RawRow[]> {
   return raw(client, readStandings, [
     int4s(ids.map((_, n) => n)),

@@ -1,27 +1,22 @@
 import type pg from 'pg'
 import type { Pool } from '../../db/pool.ts'
+import { verb } from '../../db/verb.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Refusal, refuse } from '../../kernel/errors.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import type { Standing } from '../engine/state.ts'
 import type { Account, Ms } from '../types.ts'
 import { grantOf } from './grant-row.ts'
-import { selectStandings, selectVersions } from './standing-store.ts'
+import { selectStandings } from './standing-store.ts'
 import { selectDeleted } from './state-store.ts'
-import { verb } from './verb.ts'
 
-/** What moves whenever a customer's properties, identity or access move; time alone moves none of it. */
-export interface Versions {
+/** Accounts with their unsettled grants, by Feature id. */
+export interface WholeStanding extends Standing {
   /** Undefined when no record exists for the id. */
   customerId: string | undefined
-  /** Database clock. */
-  now: Ms
-  /** Equal vectors mean that nothing was written in between. */
-  vector: string
+  /** Sum of the versions of the accounts: it moves with whatever is written of access and balances. */
+  versions: bigint
 }
-
-/** Accounts with their unsettled grants, by Feature id, and the versions of the same moment. */
-export interface WholeStanding extends Standing, Versions {}
 
 export interface StandingOptions {
   /** Pipelined connections with the ledger's settings. */
@@ -41,38 +36,23 @@ const queue = {
   overloaded: 'service_unavailable',
 } as const
 
-/** The cheap question before the dear one: has anything about the customer changed? Throws `customer_deleted`. */
-export function createVersions({ pool, tombstoneKey, clock }: StandingOptions) {
-  return verb<{ scope: Scope; distinctId: string }, Versions>({
-    ...queue,
-    now: () => clock.now(),
-    run: (queries) =>
-      pool.connected(async (client) => {
-        const answers: Versions[] = []
-        for (const row of await selectVersions(client, queries.map(idOf))) {
-          answers[Number(row[0])] = {
-            customerId: row[1] ?? undefined,
-            now: Number(row[2]),
-            vector: `${row[3]}.${row[4] ?? 0}`,
-          }
-        }
-        return refuseDeleted(client, queries, answers, tombstoneKey)
-      }),
-  })
-}
-
-/** Everything a profile or a balance is made of. Throws `customer_deleted`. */
+/** Everything balances are made of. Throws `customer_deleted`. */
 export function createStanding({ pool, tombstoneKey, clock }: StandingOptions) {
   return verb<Whose, WholeStanding>({
     ...queue,
     now: () => clock.now(),
     run: (queries) =>
       pool.connected(async (client) => {
-        const found: Reading[] = queries.map(() => ({ accounts: new Map(), versions: 0n }))
-        for (const row of await selectStandings(client, queries.map(idOf))) readRow(found[Number(row[0])], row)
-        return refuseDeleted(client, queries, found.map(wholeOf), tombstoneKey)
+        return refuseDeleted(client, queries, await readStandings(client, queries), tombstoneKey)
       }),
   })
+}
+
+/** One for each query, in order. On a pipelined connection, in whatever transaction it has open. */
+export async function readStandings(client: pg.ClientBase, queries: Whose[]): Promise<WholeStanding[]> {
+  const found: Reading[] = queries.map(() => ({ accounts: new Map(), versions: 0n }))
+  for (const row of await selectStandings(client, queries.map(idOf))) readRow(found[Number(row[0])], row)
+  return found.map(wholeOf)
 }
 
 function idOf(whose: Whose) {
@@ -87,47 +67,45 @@ interface Reading {
   versions: bigint
   customerId?: string
   now?: Ms
-  version?: string
 }
 
 function readRow(reading: Reading | undefined, row: (string | null)[]): void {
   if (!reading) return
   if (row[1]) reading.customerId = row[1]
   reading.now ??= Number(row[2])
-  reading.version ??= row[3] ?? ''
-  if (row[4] === null) return
-  const featureId = Number(row[5])
+  if (row[3] === null) return
+  const featureId = Number(row[4])
   let account = reading.accounts.get(featureId)
   if (!account) {
     account = accountOf(featureId, row)
     reading.accounts.set(featureId, account)
     reading.versions += account.version
   }
-  if (row[9] !== null) account.grants.push(grantOf(row, 9))
+  if (row[8] !== null) account.grants.push(grantOf(row, 8))
 }
 
 function accountOf(featureId: number, row: (string | null)[]): Account {
   return {
-    id: BigInt(row[4] ?? 0),
+    id: BigInt(row[3] ?? 0),
     featureId,
-    used: BigInt(row[6] ?? 0),
+    used: BigInt(row[5] ?? 0),
     entities: new Map(),
     grants: [],
-    lastAt: Number(row[7]),
-    version: BigInt(row[8] ?? 0),
+    lastAt: Number(row[6]),
+    version: BigInt(row[7] ?? 0),
   }
 }
 
 /** No decision that is already made lies after the moment of the standing, whatever the clock says. */
-function wholeOf({ accounts, versions, customerId, now = 0, version = '' }: Reading): WholeStanding {
+function wholeOf({ accounts, versions, customerId, now = 0 }: Reading): WholeStanding {
   let moment = now
   for (const { lastAt } of accounts.values()) moment = Math.max(moment, lastAt)
-  return { customerId, now: moment, vector: `${version}.${versions}`, accounts }
+  return { customerId, now: moment, accounts, versions }
 }
 
-/** Ids that name nobody may be those of deleted customers. */
-async function refuseDeleted<T extends Versions>(
-  client: pg.PoolClient,
+/** Ids that name nobody may be those of deleted customers: a refusal instead of the answer. */
+export async function refuseDeleted<T extends { customerId: string | undefined }>(
+  client: pg.ClientBase,
   queries: Whose[],
   answers: T[],
   tombstoneKey: Buffer,

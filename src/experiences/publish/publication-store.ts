@@ -4,6 +4,7 @@ import { releaseInsertBytesMax } from '../../kernel/limits.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import type { Experience } from '../authoring/experience-store.ts'
+import type { Pin } from '../deliver/delivery.ts'
 
 export type PointerStatus = 'live' | 'paused' | 'unpublished'
 
@@ -259,6 +260,37 @@ export async function selectCurrentReleases(
          where pp.scope_id = $1
            and ($2::text[] is null or pp.app_id = any($2)))`,
     [scope.scopeId, appIds === '*' ? null : appIds],
+  )
+}
+
+/** Those of the newest stamps of versions that something still runs. */
+export async function selectPinnedReleases(
+  tx: Tx,
+  { scopeId }: Scope,
+  pins: Pin[],
+): Promise<{ sha256: string; bytes: Buffer }[]> {
+  return tx.query<{ sha256: string; bytes: Buffer }>(
+    `select r.descriptor_sha256 as sha256, r.descriptor as bytes
+     from release r
+     where r.scope_id = $1
+       and r.descriptor_sha256 in (
+         select l.descriptor_sha256
+         from unnest($2::text[], $3::int[], $4::int[]) as pin(app_id, experience_id, version_number)
+         cross join lateral (
+           select max(seq) as seq
+           from publication p
+           where p.scope_id = $1
+             and p.app_id = pin.app_id
+             and p.experience_id = pin.experience_id
+             and p.version_number = pin.version_number
+         ) newest
+         join publication_leg l on l.scope_id = $1 and l.app_id = pin.app_id and l.seq = newest.seq)`,
+    [
+      scopeId,
+      pins.map(({ appId }) => appId),
+      pins.map(({ experienceRowId }) => experienceRowId),
+      pins.map(({ versionNumber }) => versionNumber),
+    ],
   )
 }
 

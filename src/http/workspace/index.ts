@@ -10,6 +10,7 @@ import { balances } from './balances.ts'
 import { builds } from './builds.ts'
 import { authenticateCaller, type CallerOptions } from './caller.ts'
 import { customerChanges } from './customer-changes.ts'
+import { type CustomerProfileServices, customerProfile } from './customer-profile.ts'
 import { type CustomerServices, customers } from './customers.ts'
 import { deadEvents } from './dead-events.ts'
 import { drafts } from './drafts.ts'
@@ -48,6 +49,7 @@ import { workspaces } from './workspaces.ts'
 export type WorkspaceApiServices = WorkspaceServices &
   CallerOptions &
   CustomerServices &
+  CustomerProfileServices &
   MergeServices &
   BalanceServices &
   EventServices &
@@ -87,6 +89,7 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     features(to, pool)
     products(to, pool)
     customers(to, services)
+    customerProfile(to, services)
     merges(to, services)
     segments(to, services)
     customerChanges(to, pool)

@@ -13,6 +13,7 @@ import {
 import { refuse } from '../../kernel/errors.ts'
 import { signingKeyIdCharsMax, targetAppsMax } from '../../kernel/limits.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
+import { selectPinned } from '../../profiles/index.ts'
 import { getApp, type Scope } from '../../tenancy/index.ts'
 import { closed, instant, oneOf } from '../schema.ts'
 import { scopeIn } from './caller.ts'
@@ -165,7 +166,8 @@ function changes({ post }: Endpoints, services: { sealingKey: Buffer; names: Wir
       const scopes = change.scopes()
       const { scopeId } = await getKey(change.tx, scopes, params.id)
       for (const appId of body.app_ids ?? []) await checkApp(change, scopeIn(scopes, { scopeId }), appId)
-      return edited(change, 'activate', await activateKey(change.tx, scopes, params.id, body.app_ids ?? '*', services))
+      const resigning = { ...services, pinned: selectPinned }
+      return edited(change, 'activate', await activateKey(change.tx, scopes, params.id, body.app_ids ?? '*', resigning))
     },
   )
 

@@ -1,6 +1,6 @@
-import { type BatchOptions, coalesce } from '../../db/batch.ts'
-import { isConnectionLoss, unavailable } from '../../db/pool.ts'
-import { type ErrorCode, Refusal } from '../../kernel/errors.ts'
+import { type ErrorCode, Refusal } from '../kernel/errors.ts'
+import { type BatchOptions, coalesce } from './batch.ts'
+import { isConnectionLoss, unavailable } from './pool.ts'
 
 type VerbOptions<Item, Result> = Omit<BatchOptions<Item, Result | Refusal>, 'splitOn' | 'overloaded'> & {
   /** The 503 of a full queue and of a database that is away. */

@@ -1,0 +1,2 @@
+export { selectPinned } from './pinned-store.ts'
+export { createProfiles, type Explained, type Profiles } from './profiles.ts'

@@ -1,0 +1,192 @@
+import type { ActiveFeature } from '../entitlements/index.ts'
+import { type Current, type Delivery, evaluate, type LegRelease, releaseFor } from '../experiences/index.ts'
+import { dayMs, membershipChangeDays } from '../kernel/limits.ts'
+import type { Edge, Ms, Person, ProfileInput } from './types.ts'
+
+/** Why a new journey is not offered, in the order in which it is asked. */
+export type NewReason =
+  | 'customer_paused'
+  | 'not_published'
+  | 'experience_paused'
+  | 'platform_not_built'
+  | 'server_enrolled'
+  | 'release_unverified'
+  | 'segment_state'
+  | 'eligibility'
+  | 'frequency'
+  | 'limit_arms'
+  | 'limit_bytes'
+
+export interface Check {
+  check: NewReason
+  passed: boolean
+  /** What decided; null where there is nothing to say. */
+  detail: string | null
+}
+
+/** One Experience in one app. */
+export interface Asked extends ProfileInput {
+  features: readonly ActiveFeature[]
+  experienceRowId: number
+  /** What holds in this app; undefined: nothing ever did. */
+  current: Current | undefined
+}
+
+/** What came of the checks of one Experience. */
+export interface Judged {
+  failed: Check | undefined
+  /** Those that passed, for whoever wants to know. */
+  passed: NewReason[]
+  /** What is to be sent, unless it does not fit. */
+  release?: LegRelease
+  /** Until when time alone changes none of this. */
+  validUntil: Ms
+}
+
+const forEver = Number.POSITIVE_INFINITY
+
+/** Judges an Experience by the first nine reasons, up to the first that holds. Pure. */
+export function judgeNew(asked: Asked): Judged {
+  const judged: Judged = { failed: undefined, passed: [], validUntil: forEver }
+  for (const [check, fails] of checks) {
+    const verdict = fails(asked, judged)
+    if (verdict.validUntil !== undefined) judged.validUntil = Math.min(judged.validUntil, verdict.validUntil)
+    if (verdict.failed !== undefined) {
+      judged.failed = { check, passed: false, detail: verdict.failed }
+      return judged
+    }
+    judged.passed.push(check)
+  }
+  return judged
+}
+
+interface Verdict {
+  /** Absent: passed. */
+  failed?: string | null
+  validUntil?: Ms
+}
+
+const passes: Verdict = {}
+
+const checks: [NewReason, (asked: Asked, judged: Judged) => Verdict][] = [
+  ['customer_paused', () => passes],
+  ['not_published', isPublished],
+  ['experience_paused', ({ current }) => (current?.status === 'paused' ? { failed: `number ${current.seq}` } : passes)],
+  ['platform_not_built', isBuilt],
+  [
+    'server_enrolled',
+    ({ current }) => (current?.isDeviceEnrolled ? passes : { failed: current?.trigger.type ?? null }),
+  ],
+  ['release_unverified', isVerified],
+  ['segment_state', segmentState],
+  ['eligibility', isEligible],
+  ['frequency', frequency],
+]
+
+/** A version that is not for this platform is published elsewhere only. */
+function isPublished({ current, delivery, experienceRowId }: Asked): Verdict {
+  if (current && current.status !== 'unpublished') return passes
+  if (!current && elsewhere(delivery, experienceRowId)) return passes
+  return { failed: current ? `taken back, number ${current.seq}` : null }
+}
+
+function isBuilt({ current, delivery, experienceRowId, app }: Asked): Verdict {
+  const built = current ?? elsewhere(delivery, experienceRowId)
+  if (built?.platforms.includes(app.platform)) return current ? passes : { failed: `not published for ${app.appId}` }
+  return { failed: `version ${built?.versionNumber} is for ${built?.platforms.join(', ')}` }
+}
+
+function elsewhere({ current }: Delivery, experienceRowId: number): Current | undefined {
+  const others = [...current.values()].flat().filter((one) => one.experienceRowId === experienceRowId)
+  return others.find(({ status }) => status !== 'unpublished')
+}
+
+function isVerified({ current, delivery, app, locale }: Asked, judged: Judged): Verdict {
+  const found = current && releaseFor(current, current.entryLegId, locale)
+  // What was not read yet is judged again once it was.
+  if (!found || delivery.release(app.appId, found.sha256) === null) return { failed: found?.sha256 ?? null }
+  judged.release = found
+  return passes
+}
+
+/** An edge lets in once, and only what happened to the customer is one. */
+function segmentState({ current, delivery, person }: Asked): Verdict {
+  if (current?.trigger.type !== 'segment_enter' && current?.trigger.type !== 'segment_leave') return passes
+  const { segmentId, type } = current.trigger
+  const segment = delivery.segments.get(segmentId)
+  const since = segment && person.members.get(segment.versionId)
+  const last = segment && person.edges.get(segment.segmentId)
+  const enters = type === 'segment_enter'
+  if (enters !== (since !== undefined)) return { failed: enters ? 'not a member' : 'a member' }
+  const at = enters ? enteredAt(since, last) : leftAt(last)
+  if (at === null) return { failed: enters ? 'no member by an edge' : 'never was a member' }
+  const times = person.enrolments.get(current.experienceRowId)?.times ?? []
+  if (times.some((time) => time >= at)) return { failed: `enrolled since the edge of ${iso(at)}` }
+  const over = at + membershipChangeDays * dayMs
+  return person.now < over ? { validUntil: over } : { failed: `the edge of ${iso(at)} is too old` }
+}
+
+function enteredAt(since: Ms | undefined, last: Edge | undefined): Ms | null {
+  if (last?.edge === 'entered') return last.isEvent ? last.at : null
+  return since ?? null
+}
+
+function leftAt(last: Edge | undefined): Ms | null {
+  return last?.edge === 'left' && last.isEvent ? last.at : null
+}
+
+function isEligible({ current, delivery, person, features }: Asked): Verdict {
+  if (!current?.eligibility) return passes
+  const truth = evaluate(current.eligibility.expr, {
+    nowMs: person.now,
+    properties: person.properties,
+    ...membershipsOf(delivery, person),
+    features: Object.fromEntries(features.map(({ id, unlimited, balance }) => [id, { unlimited, balance }])),
+  })
+  const until = current.readsClock ? { validUntil: person.now } : {}
+  return truth === true ? until : { failed: truth === 'unknown' ? 'unknown' : 'not true', ...until }
+}
+
+/** As every enrolment is judged, whatever lets somebody in. */
+function frequency({ current, person }: Asked): Verdict {
+  if (!current || current.frequency.type === 'every_match') return passes
+  const { count = 0, times = [] } = person.enrolments.get(current.experienceRowId) ?? {}
+  if (current.frequency.type === 'one_time') {
+    return count === 0 ? passes : { failed: `enrolled${times[0] === undefined ? '' : ` ${iso(Math.max(...times))}`}` }
+  }
+  const windowMs = windowMsOf(current.frequency.window)
+  const inside = times.filter((time) => Math.abs(person.now - time) < windowMs)
+  if (inside.length === 0) {
+    const next = times.filter((time) => time > person.now).map((time) => time - windowMs + 1)
+    return next.length > 0 ? { validUntil: Math.min(...next) } : passes
+  }
+  const last = Math.max(...inside)
+  return {
+    failed: `last enrolment ${iso(last)}, window ends ${iso(last + windowMs)}`,
+    validUntil: last + windowMs,
+  }
+}
+
+/** Segments that nothing serves yet are left out: whether somebody is a member is not known. */
+function membershipsOf({ segments }: Delivery, { members, segments: asked }: Person) {
+  const memberships: Record<string, boolean> = {}
+  const memberSince: Record<string, Ms> = {}
+  for (const id of asked) {
+    const segment = segments.get(id)
+    if (!segment) continue
+    const since = members.get(segment.versionId)
+    memberships[id] = since !== undefined
+    if (since !== undefined) memberSince[id] = since
+  }
+  return { memberships, memberSince }
+}
+
+const unitMs = { minute: 60_000, hour: 3600_000, day: dayMs, week: 7 * dayMs }
+
+function windowMsOf({ amount, unit }: { amount: number; unit: keyof typeof unitMs }): number {
+  return amount * unitMs[unit]
+}
+
+function iso(at: Ms): string {
+  return new Date(at).toISOString()
+}

@@ -1,0 +1,123 @@
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { Catalogues, Whose } from '../entitlements/index.ts'
+import type { Deliveries } from '../experiences/index.ts'
+import { refuse } from '../kernel/errors.ts'
+import { profileTagsMax, profileTriesMax } from '../kernel/limits.ts'
+import { retryAfterS } from '../kernel/retry-after.ts'
+import type { AppScope, Scope } from '../tenancy/index.ts'
+import { assemble, type Trace } from './assemble.ts'
+import { createReadPerson, type ReadOptions } from './read.ts'
+import type { Ground, Person, Wire } from './types.ts'
+import { createUnchanged } from './unchanged.ts'
+import type { Remembered } from './unchanged-store.ts'
+
+export interface ProfileOptions extends ReadOptions {
+  catalogues: Catalogues
+  deliveries: Deliveries
+  wire: Wire
+}
+
+interface Profile {
+  tag: string
+  bytes: Buffer
+  validUntil: number | null
+}
+
+/** A profile as it stood when it was assembled: its tag and what has to be unchanged. Never customer state. */
+interface Known extends Remembered {
+  tag: string
+}
+
+/** The same profile as the app is given, and how it came about. */
+export interface Explained extends Profile {
+  trace: Trace
+}
+
+type DeviceApp = Pick<AppScope, 'appId' | 'platform'>
+
+export interface Profiles {
+  /** The tag that a caller may be remembering, if the profile is the same; undefined when it has to be assembled. */
+  knownTag: (scope: AppScope, distinctId: string, locale: string | null) => Promise<string | undefined>
+  /** Throws `customer_deleted`. */
+  get: (scope: AppScope, distinctId: string, locale: string | null) => Promise<Profile>
+  /** Remembers and writes nothing. */
+  explain: (scope: Scope, customerId: string, app: DeviceApp & { locale: string | null }) => Promise<Explained>
+}
+
+export function createProfiles(options: ProfileOptions): Profiles {
+  const { catalogues, deliveries, wire } = options
+  const known = new LRUCache<string, Known>({ max: profileTagsMax })
+  const holds = createUnchanged(options)
+  const readPerson = createReadPerson(options)
+
+  /** The Features and what is published, both of one revision. */
+  async function groundOf(scope: Scope, atLeast: bigint): Promise<Ground> {
+    for (let tries = 0; tries < profileTriesMax; tries++) {
+      const delivery = await deliveries.get(scope, atLeast)
+      const held = catalogues.current(scope)
+      const catalogue = held && held.revision >= delivery.revision ? held : await catalogues.load(scope)
+      if (catalogue.revision === delivery.revision) return { catalogue, delivery }
+      atLeast = catalogue.revision
+    }
+    throw moving()
+  }
+
+  async function make(whose: Whose, app: DeviceApp, locale: string | null, trace?: Trace) {
+    let atLeast = 0n
+    for (let tries = 0; tries < profileTriesMax; tries++) {
+      const ground = await groundOf(whose.scope, atLeast)
+      const { delivery } = ground
+      const person = await readPerson({ ...whose, delivery })
+      atLeast = person.revision
+      // Published after the snapshot was read: what was asked of the customer may not be all.
+      if (delivery.revision !== person.revision) continue
+      trace?.experiences.clear()
+      trace?.journeys.clear()
+      const assembly = assemble({ ...ground, wire, app, person, locale }, trace)
+      if (assembly.kind === 'profile') {
+        const { bytes, validUntil } = assembly
+        return { person, profile: { tag: tagOf(bytes), bytes, validUntil } }
+      }
+      await delivery.fetch(assembly.missing)
+    }
+    throw moving()
+  }
+
+  function remember(key: string, scope: Scope, { tag, validUntil }: Profile, person: Person): void {
+    const { customerId, revision, rev, versions } = person
+    if (customerId === undefined) return
+    const { scopeId } = scope
+    known.set(key, { tag, scopeId, revision, customerId, rev, versions: Number(versions), validUntil })
+  }
+
+  return {
+    async knownTag(scope, distinctId, locale) {
+      const one = known.get(keyOf(scope, distinctId, locale))
+      return one && (await holds(one)) ? one.tag : undefined
+    },
+    async get(scope, distinctId, locale) {
+      const { person, profile } = await make({ scope, distinctId }, scope, locale)
+      remember(keyOf(scope, distinctId, locale), scope, profile, person)
+      return profile
+    },
+    async explain(scope, customerId, { locale, ...app }) {
+      const trace: Trace = { experiences: new Map(), journeys: new Map() }
+      const { profile } = await make({ scope, customerId }, app, locale, trace)
+      return { ...profile, trace }
+    },
+  }
+}
+
+function keyOf({ appId, environment }: AppScope, distinctId: string, locale: string | null): string {
+  return `${appId} ${environment} ${locale?.length ?? 0} ${locale ?? ''}${distinctId}`
+}
+
+function tagOf(bytes: Buffer): string {
+  return `"${hash('sha256', bytes, 'base64url')}"`
+}
+
+/** The catalogue changes faster than it is read. */
+function moving() {
+  return refuse('service_unavailable', { retryAfterS: retryAfterS() })
+}

@@ -1,0 +1,125 @@
+import type pg from 'pg'
+import type { Pool } from '../db/pool.ts'
+import { pipeline, type RawRow } from '../db/raw.ts'
+import { verb } from '../db/verb.ts'
+import { readStandings, refuseDeleted, type WholeStanding, type Whose } from '../entitlements/index.ts'
+import type { JsonObject } from '../events/index.ts'
+import type { Delivery } from '../experiences/index.ts'
+import { must } from '../kernel/assert.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Refusal } from '../kernel/errors.ts'
+import { profileBatchMax, profileWaitingMax, profileWaitMsMax } from '../kernel/limits.ts'
+import { type Asked, selectStates } from './state-store.ts'
+import type { Edge, OpenJourney, Person } from './types.ts'
+
+export interface ReadOptions {
+  /** Pipelined connections with the ledger's settings. */
+  pool: Pool
+  tombstoneKey: Buffer
+  clock: Clock
+}
+
+/** A customer, and what of them the scope's Experiences ask. */
+export type PersonQuery = Whose & { delivery: Delivery }
+
+export const queue = {
+  lanes: 2,
+  itemsMax: profileBatchMax,
+  waitingMax: profileWaitingMax,
+  waitMsMax: profileWaitMsMax,
+  overloaded: 'service_unavailable',
+} as const
+
+/** Everything a profile is made of, all of it as of one instant. Throws `customer_deleted`. */
+export function createReadPerson({ pool, tombstoneKey, clock }: ReadOptions): (query: PersonQuery) => Promise<Person> {
+  return verb<PersonQuery, Person>({
+    ...queue,
+    now: () => clock.now(),
+    run: (queries) => pool.connected((client) => readBatch(client, queries, tombstoneKey)),
+  })
+}
+
+async function readBatch(
+  client: pg.PoolClient,
+  queries: PersonQuery[],
+  tombstoneKey: Buffer,
+): Promise<(Person | Refusal)[]> {
+  // As it is asked: more may be named before the answer is there.
+  const named = queries.map(({ delivery }) => delivery.named)
+  const asked = askedOf(queries)
+  const [, standings, states] = await pipeline(client, () => [
+    client.query('begin isolation level repeatable read read only'),
+    readStandings(client, queries),
+    selectStates(client, queries.map(stateQuery), asked),
+    client.query('commit'),
+  ])
+  const persons: Person[] = []
+  for (const row of states) {
+    const n = Number(row[0])
+    persons[n] = personOf(must(standings[n], 'one for each'), row, must(named[n], 'one for each'))
+  }
+  return refuseDeleted(client, queries, persons, tombstoneKey)
+}
+
+function stateQuery(query: PersonQuery) {
+  return {
+    scopeId: query.scope.scopeId,
+    distinctId: 'distinctId' in query ? query.distinctId : null,
+    customerId: 'customerId' in query ? query.customerId : null,
+    withProperties: query.delivery.experiences.length > 0,
+  }
+}
+
+/** Each snapshot once: what any Experience of it asks for. */
+function askedOf(queries: readonly PersonQuery[]): Asked[] {
+  const each = new Map(queries.map(({ scope, delivery }) => [delivery, scope.scopeId]))
+  return [...each].map(([{ named, segments, current }, scopeId]) => {
+    const all = [...current.values()].flat().filter((one) => one.isDeviceEnrolled)
+    const edges = all.flatMap(({ trigger }) => {
+      return 'segmentId' in trigger ? (segments.get(trigger.segmentId)?.segmentId ?? []) : []
+    })
+    const counting = all.filter(({ trigger, frequency }) => frequency.type !== 'every_match' || 'segmentId' in trigger)
+    return {
+      scopeId,
+      segmentVersions: [...named].flatMap((id) => segments.get(id)?.versionId ?? []),
+      edgeSegments: [...new Set(edges)],
+      enrolments: [...new Set(counting.map(({ experienceRowId }) => experienceRowId))],
+    }
+  })
+}
+
+function personOf(standing: WholeStanding, row: RawRow, segments: ReadonlySet<string>): Person {
+  const [, , revision, rev, properties, members, edges, enrolments, journeys] = row
+  return {
+    ...standing,
+    revision: BigInt(revision ?? 0),
+    rev: BigInt(rev ?? 0),
+    properties: JSON.parse(properties ?? '{}') as JsonObject, // the column holds objects only
+    members: new Map(JSON.parse(members ?? '[]') as [number, number][]), // of the statement, as are the next
+    edges: new Map((JSON.parse(edges ?? '[]') as [number, Edge['edge'], string, number][]).map(edgeOf)),
+    segments,
+    enrolments: new Map(
+      (JSON.parse(enrolments ?? '[]') as [number, number, number[]][]).map(([id, count, times]) => [
+        id,
+        { count, times },
+      ]),
+    ),
+    journeys: (JSON.parse(journeys ?? '[]') as JourneyRow[]).map(journeyOf),
+  }
+}
+
+type JourneyRow = [string, string, number, number, string, number, string | null, boolean, string, string]
+
+function journeyOf(row: JourneyRow): OpenJourney {
+  const [id, appId, experienceRowId, versionNumber, status, generation, sectionKey, held, context, conversion] = row
+  return {
+    ...{ id, appId, experienceRowId, versionNumber, status, generation, sectionKey, held },
+    context: JSON.parse(context) as OpenJourney['context'], // only journeys write these columns
+    conversion: JSON.parse(conversion) as OpenJourney['conversion'],
+  }
+}
+
+/** What a new definition or an import says is no edge: nothing happened to the customer. */
+function edgeOf([segmentId, edge, cause, at]: [number, Edge['edge'], string, number]): [number, Edge] {
+  return [segmentId, { edge, at, isEvent: ['event', 'timer', 'merge'].includes(cause) }]
+}
