@@ -4,6 +4,8 @@ import type { Pool } from './db/pool.ts'
 import { type LaneStats, type LogStats, laneLag, logGauges } from './events/index.ts'
 import type { Metric, MetricsOptions, Sample } from './http/app/metrics.ts'
 import type { HistogramCounts } from './kernel/histogram.ts'
+import { storeLateMsBuyer, storeLateMsTester } from './kernel/limits.ts'
+import { selectInboxFigures, selectOutboxFigures } from './purchases/index.ts'
 
 export interface Figures {
   pool: Pool
@@ -31,6 +33,8 @@ function databaseMetrics(pool: Pool): Metric[] {
   const gauges = once(() => logGauges(pool))
   const backlog = once(() => selectBacklog(pool))
   const audits = once(() => selectAudits(pool))
+  const outbox = once(() => selectOutboxFigures(pool, { tester: storeLateMsTester, buyer: storeLateMsBuyer }))
+  const inbox = once(() => selectInboxFigures(pool))
   return [
     gauge('lane_lag_seconds', 'Age of the oldest acknowledged event that is not applied yet', async () => [
       { value: (await lag()).lagMs / 1000 },
@@ -84,6 +88,26 @@ function databaseMetrics(pool: Pool): Metric[] {
       'Customers whose segments cannot be computed; they are tried again, up to once an hour',
       async () => [{ value: await countAside(pool) }],
     ),
+    gauge('store_outbox_waiting', 'Acknowledgements and the like that a store was not told yet', async () => [
+      { value: (await outbox()).waiting },
+    ]),
+    gauge(
+      'store_outbox_late',
+      'Those among them that wait too long: the store takes back what nobody acknowledges',
+      async () => [{ value: (await outbox()).late }],
+    ),
+    gauge('store_outbox_dead', 'Things that a store could not be told at all', async () => [
+      { value: (await outbox()).dead },
+    ]),
+    gauge('store_inbox_waiting', 'Notifications of stores that are not processed yet', async () => [
+      { value: (await inbox()).waiting },
+    ]),
+    gauge('store_inbox_lag_seconds', 'Age of the oldest of these', async () => [
+      { value: (await inbox()).oldestSeconds },
+    ]),
+    gauge('store_inbox_dead', 'Notifications of stores that were given up', async () => [
+      { value: (await inbox()).dead },
+    ]),
     gauge('partition_bytes', 'Size of the partitioned tables of events, with their indexes', async () =>
       (await gauges()).partitionBytes.map(({ table, bytes }) => ({ labels: { table }, value: bytes })),
     ),

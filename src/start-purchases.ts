@@ -1,44 +1,66 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
-import { isRetryable, type Pool } from './db/pool.ts'
+import { isRetryable, Pool } from './db/pool.ts'
 import { systemClock as clock } from './kernel/clock.ts'
-import { mappedClaimLookMs } from './kernel/limits.ts'
+import { mappedClaimLookMs, purchaseConnections } from './kernel/limits.ts'
 import {
   attachMappedClaims,
   createAppStoreApi,
   createAppStoreCheck,
   createAppStoreReread,
   createAppStoreVerifier,
+  createBearers,
   createCheckCredential,
   createGuard,
+  createKnownBad,
   createLoadStoreApp,
+  createPlayApi,
+  createPlayCheck,
+  createPlayLineageReread,
+  createPlayVerifier,
   createPurchase,
+  createQuota,
   createReverify,
   createTrusts,
   openRevocations,
+  type PlayParts,
+  selectVoidedOrders,
+  startLifecycle,
 } from './purchases/index.ts'
 import { type InstanceSecrets, type Scope, sealingKeyOf } from './tenancy/index.ts'
 
 interface Ground {
   config: Config
   log: Logger
-  pool: Pool
+  url: string
   secrets: InstanceSecrets
 }
 
 /** What talks to the stores, for HTTP and workers alike. */
-export async function openStores(started: AsyncDisposableStack, { config, log, pool, secrets }: Ground) {
+export async function openStores(started: AsyncDisposableStack, { config, log, url, secrets }: Ground) {
+  const pool = started.use(new Pool(url, { name: 'purchases', max: purchaseConnections }))
   const sealingKey = sealingKeyOf(secrets)
   const trusts = createTrusts()
   const revocations = started.use(await openRevocations({ pool, clock, trusts, log }))
   const appStore = { clock, trusts, revocations, api: createAppStoreApi(clock) }
+  const play: PlayParts = {
+    api: createPlayApi(createBearers(clock)),
+    quota: createQuota(pool),
+    knownBad: createKnownBad(),
+    voidedOrders: (app, orderIds) => selectVoidedOrders(pool, app, orderIds),
+  }
   return {
+    ...{ appStore, play },
     ...{ pool, clock, sealingKey, tombstoneKey: secrets.tombstoneKey, baseUrls: [config.publicUrl] },
     loadStoreApp: createLoadStoreApp(sealingKey),
-    verifiers: { appstore: createAppStoreVerifier(appStore) },
-    checks: { appstore: createAppStoreCheck(appStore.api) },
-    rereads: { appstore: createAppStoreReread(appStore, pool) },
+    verifiers: { appstore: createAppStoreVerifier(appStore), playstore: createPlayVerifier(play) },
+    checks: { appstore: createAppStoreCheck(appStore.api), playstore: createPlayCheck(play.api) },
+    rereads: {
+      appstore: createAppStoreReread(appStore, pool),
+      playstore: createPlayLineageReread(play, { sql: pool, sealingKey }),
+    },
+    /** Set by the worker of the same process, where there is one; others look by themselves. */
     wake: () => {},
   }
 }
@@ -58,8 +80,12 @@ export function purchasesOf(
   }
 }
 
-/** Attaches in the background what was waiting for a link, until it is disposed. */
+/** Attaches in the background what was waiting for a link, and keeps purchases true, until it is disposed. */
 export function startPurchases(stores: Stores, log: Logger): AsyncDisposable {
+  const { appStore, play, verifiers, rereads } = stores
+  const parts = { services: stores, appStore, play, rereads, log }
+  const lifecycle = startLifecycle({ ...parts, verifyAppStore: verifiers.appstore })
+  stores.wake = lifecycle.wake
   const stop = new AbortController()
 
   async function run(): Promise<void> {
@@ -76,7 +102,7 @@ export function startPurchases(stores: Stores, log: Logger): AsyncDisposable {
   return {
     async [Symbol.asyncDispose]() {
       stop.abort()
-      await running
+      await Promise.all([running, lifecycle[Symbol.asyncDispose]()])
     },
   }
 }

@@ -31,7 +31,7 @@ import { readMasterKey, settleRotation } from './master-key.ts'
 import { metricsOf } from './metrics.ts'
 import { participants } from './participants.ts'
 import { createProfiles } from './profiles/index.ts'
-import { checkLiveCredentials } from './purchases/index.ts'
+import { checkLiveCredentials, createReceivers } from './purchases/index.ts'
 import { readinessOf } from './readiness.ts'
 import { startSettling } from './settling.ts'
 import { type FirstRun, setUp } from './setup.ts'
@@ -83,7 +83,7 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
   const ready = readinessOf(pool, config.role)
 
   const lanes = config.role.worker ? started.use(startWorker({ url, secrets, config }, log)).stats : undefined
-  const stores = await openStores(started, { config, log, pool, secrets })
+  const stores = await openStores(started, { config, log, url, secrets })
   if (config.role.worker) started.use(startPurchases(stores, log))
   if (config.role.worker) started.use(startSettling({ url, secrets }, log))
   if (config.role.worker) started.use(startExports({ url, clock, log, show: eventObject }))
@@ -140,6 +140,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
   const standing = createStanding(reads)
   const { purchase, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, standing)
+  const { receiveAppStore, receivePlay } = createReceivers({ services: stores, appStore: stores.appStore, log })
   return {
     log,
     health: { version, ready },
@@ -186,6 +187,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       ...eventReads,
       log,
     },
+    webhooks: { receiveAppStore, receivePlay },
     extend: docsPages,
   }
 }

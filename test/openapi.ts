@@ -41,6 +41,7 @@ export async function describe(): Promise<Described> {
     metrics: { token: undefined, metrics: [] },
     app: standIn<ServerOptions['app']>({ names }),
     workspace: standIn<ServerOptions['workspace']>({ names }),
+    webhooks: standIn<ServerOptions['webhooks']>({}),
     extend: docsPages,
     describe: async (scope, api) => {
       scopes.set(api, scope)

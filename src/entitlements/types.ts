@@ -197,6 +197,19 @@ export type Change =
       expiresAt: Ms | null
       paidUntil: Ms | null
     }
+  /** A part was refunded: so much of it leaves, and what was spent before is uncollected by now. */
+  | {
+      kind: 'shrink'
+      account: bigint
+      grant: bigint
+      period: bigint
+      delta: Units
+      remaining: Units
+      /** With that of earlier refunds. */
+      uncollected: Units
+    }
+  /** A refund was taken back: the grant lives on, with what refunds took from it. */
+  | { kind: 'restore'; account: bigint; grant: bigint; period: bigint; delta: Units; remaining: Units }
   /** Units that an operation drew go back to the very grant. */
   | { kind: 'reverse'; account: bigint; grant: bigint; period: bigint; delta: Units; remaining: Units }
   /** The usage counter of the account (entity null) or of one entity, raised to `used`. */

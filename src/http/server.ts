@@ -22,6 +22,7 @@ import { noteMethods } from './methods.ts'
 import { requestId } from './request-id.ts'
 import { workspaceHeaders } from './security.ts'
 import { validatorCompiler } from './validator.ts'
+import { webhooks as addWebhooks, type WebhookServices } from './webhooks.ts'
 import { type WorkspaceApiServices, workspaceApi } from './workspace/index.ts'
 
 export interface ServerOptions {
@@ -30,6 +31,7 @@ export interface ServerOptions {
   metrics: MetricsOptions
   app: AppApiServices & ReleaseKeysOptions & ArtefactOptions
   workspace: WorkspaceApiServices
+  webhooks: WebhookServices
   /** Adds what is not part of either API, such as the reference pages. */
   extend: (server: FastifyInstance) => void
   /** Runs in the scope of each API before its routes are added. */
@@ -43,6 +45,7 @@ export async function createServer({
   metrics,
   app,
   workspace,
+  webhooks,
   extend,
   describe,
 }: ServerOptions): Promise<FastifyInstance> {
@@ -69,6 +72,7 @@ export async function createServer({
     },
     { prefix: '/v1' },
   )
+  addWebhooks(server, webhooks)
   extend(server)
   return server
 }

@@ -21,6 +21,7 @@ const catalogue = {
   key_weak: [400, 'The key is not safe to verify signatures with.'],
   key_is_public: [400, 'The seed is printed in public documents: anybody can sign with it.'],
   invalid_api_key: [401, 'The key is missing, invalid or revoked.'],
+  notification_unverified: [401, 'The notification does not come from its store.'],
   invalid_credentials: [401, 'The e-mail address and the password do not belong together.'],
   key_kind_invalid: [401, 'This kind of key is not accepted here.'],
   api_access_required: [402, 'The workspace has no API access.'],

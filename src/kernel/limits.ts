@@ -479,3 +479,46 @@ export const indexedIdsKept = 200_000
 export const indexedIdsKeptMs = 3600_000
 export const indexedScopesKept = 1000
 export const storeAppsKeptMs = 2000
+
+/** What Google lets one service account ask in a minute, in all processes together. */
+export const playCallsPerMinute = 3000
+/** Calls that a process takes from such a bucket at once: few callers wait for the database, and little is lost with a process. */
+export const storeCallsAtOnce = 10
+/** Seconds to wait when the bucket is empty and the store said nothing itself. */
+export const playRetryAfterS = 5
+/** Of one process, for purchases and what follows from them: none is held while a store is asked. */
+export const purchaseConnections = 6
+/** A purchase that was read so lately is not read again. */
+export const storeReadAgainMs = 60_000
+/** Line items of one purchase; stores sell far fewer at once. */
+export const storeLinesMax = 100
+/** Plan changes from a token back to where its chain began. */
+export const storeLinksWalkedMax = 10
+/** Tokens that the store did not know, about 200 bytes each. */
+export const badTokensKeptMax = 50_000
+/** Sets of keys that sign pushes: Google's, and those of test apps. */
+export const pushKeySetsMax = 100
+/** Notifications, things to tell a store and purchases to read again that a process works on at once. */
+export const storeInboxAtOnce = 16
+export const storeOutboxAtOnce = 16
+export const storePollsAtOnce = 8
+/** How long nobody else tries meanwhile: longer than a store may take. */
+export const storeInboxLeaseMs = 60_000
+export const storeOutboxLeaseMs = 60_000
+export const storePollLeaseMs = 120_000
+/** Looks for them when there was nothing. */
+export const storeInboxSweepMs = 250
+export const storeOutboxSweepMs = 500
+export const storeLookMs = 1000
+/** Longest pause between tries, and tries of one notification: about three days. */
+export const storeInboxWaitMsMax = 4 * 3600_000
+export const storeInboxTriesMax = 30
+export const storeOutboxWaitMsMax = 900_000
+/** The list of what Google Play voided is read this often, in so many pages of a thousand at most. */
+export const voidedListEveryMs = 24 * 3600_000
+export const voidedLookMs = 5000
+export const voidedPagesMax = 100
+/** A store that was not told for so long is an alert: testers' purchases are taken back after three minutes, buyers' after three days. */
+export const storeLateMsTester = 60_000
+export const storeLateMsBuyer = 24 * 3600_000
+export const hourMs = 3600_000

@@ -1,9 +1,18 @@
 import type { Tx } from '../db/pool.ts'
 import { must } from '../kernel/assert.ts'
 import { seal } from '../kernel/seal.ts'
+import { applyPeriods } from './apply-periods.ts'
 import { insertLineage, type Lineage, type Place, placeOf, selectLineage, updateLineageState } from './lineage-store.ts'
-import { type StoredAccess, supersedeOthers, upsertPeriod, upsertTransaction } from './period-store.ts'
-import type { Ms, StoreApp, VerifiedPeriod, VerifiedPurchase } from './types.ts'
+import { upsertTransaction } from './period-store.ts'
+import { carryPeriods, supersedePeriods, supersedeTransaction } from './supersede-store.ts'
+import type { Ms, StoreApp, VerifiedPurchase, VerifiedTransaction } from './types.ts'
+
+interface Written {
+  transaction: VerifiedTransaction
+  id: bigint
+  isNewest: boolean
+  isSuperseded: boolean
+}
 
 /** The lineage of a verified purchase, locked, with what was verified written into it as far as that is not older. */
 export async function applyState(
@@ -14,21 +23,23 @@ export async function applyState(
 ): Promise<Lineage> {
   const place = placeOf(app, purchase)
   const lineage = await lockLineage(tx, place, purchase, now)
+  const written: Written[] = []
   for (const transaction of purchase.transactions) {
     const tokenSealed =
       transaction.token === null
         ? null
         : seal(sealingKey, tokenContext(place, transaction.evidenceKey), transaction.token)
-    const { id, isNewest } = await upsertTransaction(tx, place, lineage, { ...transaction, tokenSealed, now })
-    if (!isNewest) continue
-    for (const period of transaction.periods) {
-      await upsertPeriod(tx, lineage, id, { ...period, stored: storedAccess(period, now), now })
-      if (isCurrentOfApple(purchase, period, now)) {
-        await supersedeOthers(tx, lineage, { transactionId: id, at: period.startsAt })
-      }
-    }
+    written.push({
+      transaction,
+      ...(await upsertTransaction(tx, place, lineage, { ...transaction, tokenSealed, now })),
+    })
   }
-  if (purchase.version < lineage.version) return lineage
+  await supersede(tx, lineage, purchase, written, now)
+  for (const each of written) await applyPeriods(tx, lineage, purchase, { ...each, now })
+
+  const own = written.find(({ transaction }) => transaction.evidenceKey === purchase.evidenceKey)
+  // What another purchase took the place of says nothing of the whole any more.
+  if (purchase.version < lineage.version || own?.isSuperseded) return lineage
   await updateLineageState(tx, lineage, purchase)
   const { status, version, accountToken } = purchase
   return { ...lineage, status, version, accountToken: lineage.accountToken ?? accountToken }
@@ -47,20 +58,32 @@ async function lockLineage(tx: Tx, place: Place, purchase: VerifiedPurchase, now
   return must(found, 'a lineage is never deleted')
 }
 
-/** Access that is not, or no longer, there has an end that has passed. */
-function storedAccess({ access, paidUntil, startsAt }: VerifiedPeriod, now: Ms): StoredAccess {
-  const none = { revokedAt: null, revocation: null, supersededAt: null }
-  if (access.kind === 'open') return { ...none, accessUntil: access.until }
-  if (access.kind === 'superseded') return { ...none, accessUntil: paidUntil, supersededAt: access.at }
-  if (access.revocation !== null) {
-    const { at, reason, share, kind } = access.revocation
-    return { ...none, accessUntil: paidUntil, revokedAt: at, revocation: { reason, share, kind } }
+/**
+ * Tokens whose place another one took never come back, whichever of the two was read last. What they had paid for and the new
+ * one still has goes over to it; the rest ends now. Time that was paid ahead runs on.
+ */
+async function supersede(
+  tx: Tx,
+  lineage: Lineage,
+  { evidenceKey, transactions }: VerifiedPurchase,
+  written: Written[],
+  now: Ms,
+): Promise<void> {
+  const replaced = written.filter(({ transaction }) => transaction.supersededBy !== null)
+  if (replaced.length === 0) return
+  const own = must(
+    written.find(({ transaction }) => transaction.evidenceKey === evidenceKey),
+    'the purchase itself is one of them',
+  )
+  const replacedIds = replaced.map(({ id }) => id)
+  for (const each of replaced) {
+    await supersedeTransaction(tx, each.id, must(each.transaction.supersededBy ?? undefined, 'these have one'))
+    each.isSuperseded = true
   }
-  if (access.detail === 'revoked') return { ...none, accessUntil: paidUntil, revokedAt: now }
-  return { ...none, accessUntil: Math.min(paidUntil ?? startsAt, now) }
-}
-
-/** One lineage of the App Store has one current period, whatever product it is for. */
-function isCurrentOfApple({ store }: VerifiedPurchase, { type, access, startsAt }: VerifiedPeriod, now: Ms): boolean {
-  return store === 'appstore' && type === 'subscription' && access.kind === 'open' && startsAt <= now
+  if (own.isSuperseded) return
+  const periods = transactions.find((each) => each.evidenceKey === evidenceKey)?.periods ?? []
+  const orders = periods.flatMap(({ orderId }) => orderId ?? [])
+  await carryPeriods(tx, lineage, { from: replacedIds, to: own.id, orders })
+  const paidAhead = periods.filter(({ prepaid }) => prepaid === true).map(({ line }) => line)
+  await supersedePeriods(tx, lineage, { transactionIds: replacedIds, except: paidAhead, at: now })
 }

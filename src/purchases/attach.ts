@@ -68,7 +68,11 @@ export async function attach(
   const state: State = { tx, services, app, purchase, lineage, periods, now }
   const owner = await ownerOf(state)
   // Whoever asks: what the store says of it is true for its owner at once.
-  if (owner.kind === 'customer') await syncGrants(tx, app, lineage, { periods, ownerId: owner.id, now })
+  if (owner.kind === 'customer') {
+    await syncGrants(tx, app, lineage, { periods, ownerId: owner.id, now })
+    // Renewals need no word, but every change of plan, top-up and resubscription does, and whoever wants it consumed now.
+    await insertOutbox(tx, placeOf(app, purchase), purchase.outbox)
+  }
   return distinctId === null ? attachUnasked(state, owner) : attachTo(state, owner, distinctId)
 }
 
@@ -161,7 +165,7 @@ async function give(
   await updateOwner(tx, lineage, { customerId, now })
   await syncGrants(tx, app, lineage, { periods, ownerId: customerId, now })
   const place = placeOf(app, purchase)
-  await insertOutbox(tx, place, purchase.outbox, now)
+  await insertOutbox(tx, place, purchase.outbox)
   if (first) await remember(state, customerId, services)
   await deleteClaims(tx, place, keysOf(state))
   if (distinctId !== null) await tellCompleted(state, distinctId)
@@ -201,7 +205,7 @@ async function remember({ tx, app, purchase, lineage, now }: State, customerId: 
     appAccountToken: must(token, 'the standard rule gives one'),
   }
   const item = { kind: 'account_token', key: lineage.rootKey, payload, deadline: null } as const
-  await insertOutbox(tx, placeOf(app, purchase), [item], now)
+  await insertOutbox(tx, placeOf(app, purchase), [item])
 }
 
 async function answered(

@@ -97,15 +97,18 @@ export async function deleteClaims(tx: Tx, place: Place, evidenceKeys: string[])
   )
 }
 
+/** By the wall clock: stores are told now, whatever a test clock says. */
+const wallMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`
+
 /** Once each, ever: what was done is not done again. */
-export async function insertOutbox(tx: Tx, place: Place, items: readonly OutboxItem[], now: Ms): Promise<void> {
+export async function insertOutbox(tx: Tx, place: Place, items: readonly OutboxItem[]): Promise<void> {
   for (const { kind, key, payload, deadline } of items) {
     await tx.query(
       `insert into store_outbox (scope_id, app_id, store, store_environment, kind, key, payload, due_at_ms, deadline_ms,
          created_at_ms)
-       values ($1, $2, $3, $4, $5, $6, $7::jsonb, $8, $9, $8)
+       values ($1, $2, $3, $4, $5, $6, $7::jsonb, ${wallMs}, $8, ${wallMs})
        on conflict (scope_id, app_id, store, store_environment, kind, key) do nothing`,
-      [...keyOf(place), kind, key, JSON.stringify(payload), now, deadline],
+      [...keyOf(place), kind, key, JSON.stringify(payload), deadline],
     )
   }
 }

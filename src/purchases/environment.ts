@@ -9,9 +9,10 @@ export function storeEnvironmentOf(claim: unknown): StoreEnvironment {
 export function isAccepted(
   { scope, settings }: Pick<StoreApp, 'scope' | 'settings'>,
   environment: StoreEnvironment,
-  { customerId, now }: { customerId: string | null; now: number },
+  { customerId, now, held = false }: { customerId: string | null; now: number; held?: boolean },
 ): boolean {
   if (scope.environment === 'test') return environment !== 'production'
+  if (held) return true
   if (environment === 'production') return true
   if (environment === 'xcode' || settings.sandboxInLive === 'nobody') return false
   if (settings.sandboxInLive === 'anybody') return true

@@ -1,9 +1,9 @@
 import { systemClock } from '../kernel/clock.ts'
 import { storeAnswerBytesMax, storeCallMsMax, storeRetryAfterSMax } from '../kernel/limits.ts'
 
-/** What a store said, or that it said nothing we could read. Holds no address: those of Google Play carry purchase tokens. */
+/** What a store said, and when it was asked, or that it said nothing we could read. Holds no address: those of Google Play carry purchase tokens. */
 export type StoreAnswer =
-  | { kind: 'answered'; status: number; body: unknown; retryAfterS: number | null }
+  | { kind: 'answered'; status: number; body: unknown; retryAfterS: number | null; sentAt: number }
   /** No connection, no answer in time, too much of it, or a 200 that is no JSON. */
   | { kind: 'silent'; why: string }
 
@@ -25,6 +25,7 @@ export async function callStore(request: StoreRequest, signal: AbortSignal): Pro
 }
 
 async function callOnce({ method, url, headers = {}, body }: StoreRequest, signal: AbortSignal): Promise<StoreAnswer> {
+  const sentAt = systemClock.now()
   try {
     const response = await fetch(url, {
       ...{
@@ -40,7 +41,7 @@ async function callOnce({ method, url, headers = {}, body }: StoreRequest, signa
     if (text === undefined) return { kind: 'silent', why: 'the answer is too large' }
     const parsed = parse(text)
     if (status === 200 && parsed === undefined && text !== '') return { kind: 'silent', why: 'the answer is no JSON' }
-    return { kind: 'answered', status, body: parsed, retryAfterS: seconds(response.headers.get('retry-after')) }
+    return { kind: 'answered', status, body: parsed, retryAfterS: seconds(response.headers.get('retry-after')), sentAt }
   } catch (error) {
     return { kind: 'silent', why: nameOf(error) }
   }

@@ -29,6 +29,10 @@ export interface Period {
   grantRef: string | null
   grantedUntil: Ms | null
   grantsEnded: boolean
+  /** Units of the product that were given at first; null: none yet. */
+  grantedQuantity: number | null
+  /** Parts of them that refunds took: of the App Store hundred-thousandths, of Google Play whole ones. */
+  refundTaken: number
 }
 
 /** Its number, and whether what is told of it here is at least as new as what was known. */
@@ -37,9 +41,9 @@ export async function upsertTransaction(
   place: Place,
   lineage: Lineage,
   transaction: VerifiedTransaction & { tokenSealed: string | null; now: Ms },
-): Promise<{ id: bigint; isNewest: boolean }> {
+): Promise<{ id: bigint; isNewest: boolean; isSuperseded: boolean }> {
   const key = [place.scope.scopeId, place.appId, place.store, place.storeEnvironment, transaction.evidenceKey]
-  const [written] = await tx.query<{ id: bigint }>(
+  const [written] = await tx.query<{ id: bigint; superseded: boolean }>(
     `insert into store_transaction as t (scope_id, app_id, store, store_environment, evidence_key, lineage_id, version_ms,
        token_sealed, superseded_by, claims, created_at_ms)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11)
@@ -47,18 +51,18 @@ export async function upsertTransaction(
      set version_ms = excluded.version_ms,
        token_sealed = coalesce(excluded.token_sealed, t.token_sealed),
        superseded_by = coalesce(t.superseded_by, excluded.superseded_by),
-       claims = excluded.claims
+       claims = case when excluded.claims = '{}' then t.claims else excluded.claims end
      where t.version_ms <= excluded.version_ms
-     returning id`,
+     returning id, superseded_by is not null as superseded`,
     [
       ...key,
       ...[lineage.id, transaction.version, transaction.tokenSealed, transaction.supersededBy],
       ...[JSON.stringify(transaction.claims), transaction.now],
     ],
   )
-  if (written) return { id: written.id, isNewest: true }
-  const [known] = await tx.query<{ id: bigint }>(
-    `select id
+  if (written) return { id: written.id, isNewest: true, isSuperseded: written.superseded }
+  const [known] = await tx.query<{ id: bigint; superseded: boolean }>(
+    `select id, superseded_by is not null as superseded
      from store_transaction
      where scope_id = $1
        and app_id = $2
@@ -67,7 +71,8 @@ export async function upsertTransaction(
        and evidence_key = $5`,
     key,
   )
-  return { id: must(known, 'it was there already').id, isNewest: false }
+  const { id, superseded } = must(known, 'it was there already')
+  return { id, isNewest: false, isSuperseded: superseded }
 }
 
 /** How an access is kept: what never was, or no longer is, has ended. */
@@ -96,17 +101,18 @@ export async function upsertPeriod(
        quantity = case when p.granted_to is null then excluded.quantity else p.quantity end,
        refunded_quantity = greatest(p.refunded_quantity, excluded.refunded_quantity),
        order_id = coalesce(excluded.order_id, p.order_id),
-       paid_until_ms = excluded.paid_until_ms,
+       paid_until_ms = case when $22 then least(p.paid_until_ms, excluded.paid_until_ms) else excluded.paid_until_ms end,
        access_until_ms = excluded.access_until_ms,
-       revoked_at_ms = excluded.revoked_at_ms,
-       revocation = excluded.revocation,
+       revoked_at_ms = case when $23 then coalesce(p.revoked_at_ms, excluded.revoked_at_ms) else excluded.revoked_at_ms end,
+       revocation = case when $23 then coalesce(p.revocation, excluded.revocation) else excluded.revocation end,
        superseded_at_ms = coalesce(p.superseded_at_ms, excluded.superseded_at_ms)`,
     [
       ...[lineage.scopeId, lineage.id, transactionId, period.line, period.key, period.storeProductId],
       ...[period.basePlanId, period.purchaseOptionId, period.offerId, period.mapped.product.publicId, period.type],
       ...[period.quantity, period.orderId, period.startsAt, period.paidUntil, stored.accessUntil, stored.revokedAt],
       ...[stored.revocation === null ? null : JSON.stringify(stored.revocation), stored.supersededAt, period.now],
-      period.refundedQuantity ?? 0,
+      // What Google Play took back stays so; the App Store says in what it signs when a refund was reversed.
+      ...[period.refundedQuantity ?? 0, period.inGrace ?? false, lineage.store === 'playstore'],
     ],
   )
 }
@@ -156,6 +162,8 @@ interface PeriodRow {
   grant_ref: string | null
   granted_until_ms: bigint | null
   grants_ended: boolean
+  granted_quantity: number | null
+  refund_taken: number
 }
 
 /** Newest first: those that give access, those whose grants stand, and the last few others. */
@@ -164,7 +172,7 @@ export async function selectPeriods(sql: Sql, lineage: Lineage, limit: number): 
     `select p.id, p.transaction_id, t.evidence_key, p.line, p.store_product_id, p.base_plan_id, p.purchase_option_id,
        p.offer_id, p.product_id, p.type, p.quantity, p.refunded_quantity, p.order_id, p.starts_at_ms, p.paid_until_ms,
        p.access_until_ms, p.revoked_at_ms, p.revocation, p.superseded_at_ms, p.granted_to, p.grant_ref, p.granted_until_ms,
-       p.grants_ended
+       p.grants_ended, p.granted_quantity, p.refund_taken
      from store_period p
      join store_transaction t on t.id = p.transaction_id
      where p.scope_id = $1
@@ -201,7 +209,25 @@ function periodOf(row: PeriodRow): Period {
     grantRef: row.grant_ref,
     grantedUntil: ms(row.granted_until_ms),
     grantsEnded: row.grants_ended,
+    grantedQuantity: row.granted_quantity,
+    refundTaken: row.refund_taken,
   }
+}
+
+/** What refunds have taken of what a period gave. */
+export async function updateRefund(
+  tx: Tx,
+  lineage: Lineage,
+  { id, grantedQuantity, refundTaken }: Pick<Period, 'id' | 'grantedQuantity' | 'refundTaken'>,
+): Promise<void> {
+  await tx.query(
+    `update store_period
+     set granted_quantity = $3,
+       refund_taken = $4
+     where scope_id = $1
+       and id = $2`,
+    [lineage.scopeId, id, grantedQuantity, refundTaken],
+  )
 }
 
 /** What stands in the ledger for a period now. */

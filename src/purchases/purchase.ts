@@ -8,7 +8,7 @@ import { retryAfterS } from '../kernel/retry-after.ts'
 import { seal } from '../kernel/seal.ts'
 import type { Platform, Scope } from '../tenancy/index.ts'
 import { type Attached, type AttachServices, attach } from './attach.ts'
-import { upsertClaim } from './claim-store.ts'
+import { selectResult, upsertClaim } from './claim-store.ts'
 import type { Guard } from './guard.ts'
 import { selectLineage } from './lineage-store.ts'
 import { isStable, refusePurchase } from './refuse.ts'
@@ -37,6 +37,9 @@ export interface PurchaseServices extends AttachServices {
   /** Something has to be told to a store. */
   wake: () => void
 }
+
+/** What does not serve callers needs no names of theirs. */
+export type StoreServices = Omit<PurchaseServices, 'whois' | 'guard' | 'verifiers'>
 
 const platforms: Record<Store, Platform> = { appstore: 'ios', playstore: 'android' }
 const attemptsMax = 2
@@ -97,8 +100,11 @@ export function contextFor(
       const which = { rootKey: evidenceKey, evidenceKeys: [evidenceKey], lock: false }
       const lineage = await selectLineage(pool, place, which)
       if (!lineage) return null
-      const { rootKey, lastReadAt, version, status } = lineage
-      return { rootKey, lastReadAt, version, revoked: status === 'revoked' }
+      const { rootKey, lastReadAt, version, status, ownerId } = lineage
+      return { rootKey, lastReadAt, version, revoked: status === 'revoked', attached: ownerId !== null }
+    },
+    async saved(storeEnvironment, evidenceKey) {
+      return (await selectResult(pool, { scope, appId, store, storeEnvironment }, evidenceKey)) ?? null
     },
   }
 }

@@ -1,8 +1,22 @@
 import type { Sql } from '../db/pool.ts'
 import { must } from '../kernel/assert.ts'
 import { selectResult } from './claim-store.ts'
-import { selectLineage } from './lineage-store.ts'
-import type { AsStored, Store, StoreApp, VerifiedPurchase } from './types.ts'
+import { type Lineage, selectLineage } from './lineage-store.ts'
+import { selectPeriods } from './period-store.ts'
+import type { AsStored, PurchaseIdentity, Store, StoreApp, VerifiedPurchase } from './types.ts'
+
+/** Of what nobody brought before: as the newest period says. Clients of Google Play need its product in every answer. */
+async function identityOf(sql: Sql, lineage: Lineage): Promise<PurchaseIdentity> {
+  const [period] = await selectPeriods(sql, lineage, 1)
+  if (!period || lineage.store !== 'playstore') return {}
+  return {
+    ...(period.orderId === null ? {} : { orderId: period.orderId }),
+    catalogProduct: {
+      ...{ id: period.productId, store_product_id: period.storeProductId, base_plan_id: period.basePlanId },
+      ...{ purchase_option_id: period.purchaseOptionId, offer_id: period.offerId, store_product_type: period.type },
+    },
+  }
+}
 
 /** A known purchase of which there is nothing new to say: it changes no row, and is judged by what is stored. */
 export async function storedPurchase(
@@ -20,6 +34,6 @@ export async function storedPurchase(
     ...{ accountToken: lineage.accountToken, renewalAccountToken: null, familyShared: lineage.familyShared },
     ...{ status: lineage.status, autoRenews: lineage.autoRenews, pendingProduct: lineage.pendingProduct },
     ...{ nextCheckAt: lineage.nextCheckAt, transactions: [], consumedElsewhere: false, outbox: [], extra: null },
-    result: (await selectResult(sql, place, evidenceKey)) ?? result ?? {},
+    result: (await selectResult(sql, place, evidenceKey)) ?? result ?? (await identityOf(sql, lineage)),
   }
 }

@@ -141,10 +141,14 @@ export interface VerifyContext {
   now: Ms
   /** Whoever claims it, as far as the id names somebody: sandbox purchases may be taken from some customers only. */
   customerId: string | null
+  /** Attached already: what was let in once is kept up to date. */
+  held?: boolean
   /** The Product that a store product leads to, most specific link first. */
   productFor: (found: StoreProduct) => Promise<MappedProduct | null>
   /** What is stored of the lineage, so that fresh state is not read again. */
   known: (storeEnvironment: StoreEnvironment, evidenceKey: string) => Promise<KnownLineage | null>
+  /** What the first answer said of this very evidence. */
+  saved: (storeEnvironment: StoreEnvironment, evidenceKey: string) => Promise<PurchaseIdentity | null>
 }
 
 export interface StoreProduct {
@@ -165,6 +169,8 @@ export interface KnownLineage {
   lastReadAt: Ms | null
   version: Ms
   revoked: boolean
+  /** It is somebody's. */
+  attached: boolean
 }
 
 /** What we believe after checking, whatever the store: one lineage as of one instant. */
@@ -231,6 +237,10 @@ export interface VerifiedPeriod extends StoreProduct {
   startsAt: Ms
   /** Without grace; null: no end. */
   paidUntil: Ms | null
+  /** `paidUntil` has grace in it, for the store tells no other: what was known before stays. Google Play only. */
+  inGrace?: boolean
+  /** Paid ahead: the time of a top-up follows that of the purchase before it. Google Play only. */
+  prepaid?: boolean
   access: PeriodAccess
 }
 

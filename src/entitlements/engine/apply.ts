@@ -14,6 +14,7 @@ export function applyChange(account: Account, change: Change): void {
     case 'draw':
     case 'lapse':
     case 'reverse':
+    case 'shrink':
       setRemaining(grantOf(account, change.grant), change)
       return
     case 'refill': {
@@ -26,6 +27,12 @@ export function applyChange(account: Account, change: Change): void {
       const grant = grantOf(account, change.grant)
       setRemaining(grant, change)
       grant.revokedAt = change.revokedAt
+      return
+    }
+    case 'restore': {
+      const grant = grantOf(account, change.grant)
+      setRemaining(grant, change)
+      grant.revokedAt = null
       return
     }
     case 'extend': {

@@ -68,7 +68,7 @@ export class GrantTrails {
     trail.remaining = remaining
     trail.sum += delta
     trail.period = entry.period
-    trail.revoked ||= kind === 'revoke'
+    trail.revoked = kind === 'restore' ? false : trail.revoked || kind === 'revoke'
   }
 
   #end({ grant, opened, remaining, sum, period, revoked }: Trail): void {
@@ -114,7 +114,12 @@ function movesAs({ kind, delta, remaining }: AuditedEntry, grant: AuditedGrant):
     case 'refill':
       return remaining === grant.amount
     case 'revoke':
+    case 'shrink':
       return delta <= 0n
+    case 'restore':
+      return delta >= 0n
+    case 'extend':
+      return delta === 0n
     case 'reverse':
       return delta > 0n
     default:

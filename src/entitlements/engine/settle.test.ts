@@ -28,6 +28,8 @@ function moves(changes: readonly Change[]): (string | bigint)[][] {
       case 'used':
       case 'revoke':
       case 'extend':
+      case 'shrink':
+      case 'restore':
       case 'reverse':
         throw new Error('settling spends nothing')
       default:

@@ -139,9 +139,15 @@ function movedGrants(
   for (const change of changes) {
     if (change.kind === 'rollover' || change.kind === 'used' || change.kind === 'grant') continue
     const grant = grantIn(account, change.grant, made)
-    moved.set(grant.id, { grant, uncollected: change.kind === 'revoke' ? change.uncollected : null })
+    moved.set(grant.id, { grant, uncollected: uncollectedBy(change) })
   }
   return [...moved.values()]
+}
+
+/** A refund that was taken back is collected again. */
+function uncollectedBy(change: Change): Units | null {
+  if (change.kind === 'revoke' || change.kind === 'shrink') return change.uncollected
+  return change.kind === 'restore' ? 0n : null
 }
 
 function grantIn(account: Account, id: bigint, made: Made): Grant {

@@ -1,0 +1,90 @@
+import type { Sql } from '../../db/pool.ts'
+import type { JsonObject } from '../../events/index.ts'
+import type { Store } from '../types.ts'
+
+export interface InboxInsert {
+  scopeId: number
+  appId: string
+  store: Store
+  /** The store's own: the same notification is stored once. */
+  notificationId: string
+  trust: 'live' | 'test'
+  kind: string
+  payload: JsonObject
+}
+
+const nowMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`
+
+export async function insertInbox(sql: Sql, row: InboxInsert): Promise<void> {
+  await sql.query(
+    `insert into store_inbox (scope_id, app_id, store, notification_id, trust, kind, payload, received_at_ms, due_at_ms)
+     values ($1, $2, $3, $4, $5, $6, $7::jsonb, ${nowMs}, ${nowMs})
+     on conflict (app_id, store, notification_id) do nothing`,
+    [row.scopeId, row.appId, row.store, row.notificationId, row.trust, row.kind, JSON.stringify(row.payload)],
+  )
+}
+
+export interface InboxRow {
+  id: bigint
+  scope_id: number
+  app_id: string
+  store: Store
+  notification_id: string
+  trust: 'live' | 'test'
+  kind: string
+  payload: JsonObject
+  /** This one included. */
+  attempts: number
+  received_at_ms: bigint
+}
+
+/** Takes what is due for `leaseMs`, the oldest first. Uses store_inbox_due. */
+export async function takeInbox(sql: Sql, { max, leaseMs }: { max: number; leaseMs: number }): Promise<InboxRow[]> {
+  return sql.query<InboxRow>(
+    `update store_inbox
+     set attempts = attempts + 1, due_at_ms = ${nowMs} + $2
+     where id in (
+       select id
+       from store_inbox
+       where due_at_ms <= ${nowMs}
+       order by due_at_ms
+       limit $1
+       for update skip locked)
+     returning id, scope_id, app_id, store, notification_id, trust, kind, payload, attempts, received_at_ms`,
+    [max, leaseMs],
+  )
+}
+
+export async function endInbox(
+  sql: Sql,
+  id: bigint,
+  { status, error }: { status: 'done' | 'ignored' | 'dead'; error: string | null },
+): Promise<void> {
+  await sql.query(`update store_inbox set status = $2, error = $3, due_at_ms = null where id = $1`, [id, status, error])
+}
+
+export async function postponeInbox(
+  sql: Sql,
+  id: bigint,
+  { waitMs, error }: { waitMs: number; error: string },
+): Promise<void> {
+  await sql.query(`update store_inbox set error = $3, due_at_ms = ${nowMs} + $2 where id = $1`, [id, waitMs, error])
+}
+
+export interface InboxFigures {
+  waiting: number
+  dead: number
+  oldestSeconds: number
+}
+
+export async function selectInboxFigures(sql: Sql): Promise<InboxFigures> {
+  const [row] = await sql.query<InboxFigures>(
+    `select count(*) filter (where status = 'waiting')::int as waiting,
+            count(*) filter (where status = 'dead')::int as dead,
+            coalesce(max(${nowMs} - received_at_ms) filter (where status = 'waiting'), 0)::float8 / 1000 as "oldestSeconds"
+     from store_inbox
+     where due_at_ms is not null
+        or status = 'dead'`,
+  )
+  return row ?? { waiting: 0, dead: 0, oldestSeconds: 0 }
+}

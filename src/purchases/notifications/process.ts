@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Sql } from '../../db/pool.ts'
+import {
+  storeInboxAtOnce,
+  storeInboxLeaseMs,
+  storeInboxSweepMs,
+  storeInboxTriesMax,
+  storeInboxWaitMsMax,
+} from '../../kernel/limits.ts'
+import { endInbox, type InboxRow, postponeInbox, takeInbox } from './inbox-store.ts'
+
+/** What became of one notification. */
+export type Processed =
+  | { kind: 'done' }
+  | { kind: 'ignored'; why: string }
+  /** `why` names no token. */
+  | { kind: 'again'; why: string; afterMs?: number }
+  | { kind: 'dead'; why: string }
+
+export interface InboxOptions {
+  sql: Sql
+  process: (row: InboxRow) => Promise<Processed>
+  log: { warn: (detail: object, words: string) => void; error: (detail: object, words: string) => void }
+}
+
+/**
+ * Does what waiting notifications ask for, from any number of processes. One that cannot be done is tried again, ever more
+ * seldom, and at last stays as a dead one, to be seen and replayed. Gives how many were looked at.
+ */
+export async function processDue({ sql, process, log }: InboxOptions): Promise<number> {
+  const rows = await takeInbox(sql, { max: storeInboxAtOnce, leaseMs: storeInboxLeaseMs })
+  await Promise.all(
+    rows.map(async (row) => {
+      const { id, attempts, store, kind, app_id } = row
+      const about = { store, kind, app_id, notification: row.notification_id }
+      const processed = await process(row).catch((error: unknown): Processed => {
+        log.warn({ err: error, ...about }, 'a notification of a store could not be processed')
+        return { kind: 'again', why: 'failed' }
+      })
+      if (processed.kind === 'again' && attempts < storeInboxTriesMax) {
+        await postponeInbox(sql, id, {
+          waitMs: Math.max(processed.afterMs ?? 0, waitMs(attempts)),
+          error: processed.why,
+        })
+        return
+      }
+      if (processed.kind === 'done') return endInbox(sql, id, { status: 'done', error: null })
+      if (processed.kind === 'ignored') return endInbox(sql, id, { status: 'ignored', error: processed.why })
+      await endInbox(sql, id, { status: 'dead', error: processed.why })
+      log.warn({ ...about, error: processed.why }, 'a notification of a store was given up')
+    }),
+  )
+  return rows.length
+}
+
+function waitMs(attempts: number): number {
+  return Math.min(1000 * 2 ** (attempts - 1), storeInboxWaitMsMax)
+}
+
+/** Works on the inbox until it is disposed. */
+export function startInbox(options: InboxOptions): AsyncDisposable {
+  const stop = new AbortController()
+
+  async function run(): Promise<void> {
+    while (!stop.signal.aborted) {
+      const looked = await processDue(options).catch((error: unknown) => {
+        options.log.warn({ err: error }, 'the notifications of stores could not be read')
+        return 0
+      })
+      if (looked === 0) await sleep(storeInboxSweepMs, undefined, { signal: stop.signal }).catch(() => {})
+    }
+  }
+
+  const running = run()
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await running
+    },
+  }
+}
