@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Pace, pass, setPace } from './pace.ts'
 import type { Expectation, Scenario, Step, Submission } from './scenario.ts'
 import { ask, type Service, type Stage, setStage } from './stage.ts'
 
@@ -27,9 +29,10 @@ export async function playScenario(theatre: Theatre, scenario: Scenario): Promis
   const { name } = scenario
   try {
     const stage = await setStage(theatre.sim, theatre.service, scenario.store, scenario.settings)
+    const pace = await setPace(theatre.sim, stage)
     const held = new Map<string, Held>()
     for (const [i, step] of scenario.steps.entries()) {
-      const why = await play(theatre, stage, held, step).catch((error: unknown) => String(error))
+      const why = await play({ theatre, stage, pace, held }, step).catch((error: unknown) => String(error))
       if (why !== undefined) return { name, passed: false, why: `step ${i + 1}, ${JSON.stringify(step)}: ${why}` }
     }
     return { name, passed: true }
@@ -40,13 +43,20 @@ export async function playScenario(theatre: Theatre, scenario: Scenario): Promis
   }
 }
 
+interface Playing {
+  theatre: Theatre
+  stage: Stage
+  pace: Pace
+  held: Map<string, Held>
+}
+
 interface Held extends Record<string, unknown> {
   id: string
   purchase: Record<string, unknown>
 }
 
 /** Undefined: as it should. */
-async function play(theatre: Theatre, stage: Stage, held: Map<string, Held>, step: Step): Promise<string | undefined> {
+async function play({ theatre, stage, pace, held }: Playing, step: Step): Promise<string | undefined> {
   const { sim } = theatre
   const at = `/sim/${stage.store}/purchases`
   if ('buy' in step) {
@@ -56,10 +66,12 @@ async function play(theatre: Theatre, stage: Stage, held: Map<string, Held>, ste
     const { of, does, with: body = {}, as = of } = step.verb
     held.set(as, await ask(sim, 'POST', `${at}/${known(held, of).id}/${does}`, filled(body, held)))
   } else if ('submit' in step) return submit(stage, known(held, step.submit.of), step.submit)
-  else if ('clock' in step) await ask(sim, 'POST', '/sim/clock', { app: stage.name, ...step.clock })
+  else if ('clock' in step) await pass(sim, stage, pace, step.clock.by)
   else if ('identify' in step) {
     const { from, to } = step.identify
-    await post(stage, '/event', { event: '$identify', distinct_id: to, $anon_distinct_id: from })
+    const event = { event: '$identify', distinct_id: to, $anon_distinct_id: from, uuid: randomUUID() }
+    const { status, body } = await post(stage, '/event', event)
+    return status < 300 ? undefined : `it answered ${status} ${JSON.stringify(body)}`
   } else if ('faults' in step) await ask(sim, 'PUT', '/sim/faults', { faults: step.faults })
   else if ('service' in step) {
     if (theatre.stop === undefined || theatre.start === undefined) return 'this service is not ours to stop'

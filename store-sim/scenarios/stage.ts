@@ -12,6 +12,7 @@ export interface Service {
 /** A project made for one scenario, with an app of its own, connected to the simulator. */
 export interface Stage {
   appId: string
+  projectId: string
   /** Bundle id or package name. */
   name: string
   store: Store
@@ -82,8 +83,7 @@ export async function setStage(sim: string, service: Service, store: Store, sett
     namespace: service.namespace,
   })
   if (Object.keys(settings).length > 0) await call('PATCH', `/apps/${appId}/store_settings`, settings)
-  await ask(sim, 'POST', '/sim/clock', { app: name, mode: 'manual' })
-  return { appId, name, store, keys, origin: new URL(service.workspaceBaseUrl).origin, call }
+  return { appId, projectId, name, store, keys, origin: new URL(service.workspaceBaseUrl).origin, call }
 }
 
 /** The simulator itself, over HTTP like everybody. */
