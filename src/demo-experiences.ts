@@ -12,7 +12,11 @@ import type { Scope } from './tenancy/index.ts'
 export async function demoExperiences(
   tx: Tx,
   scope: Scope,
-  { namespace, sealingKey }: { namespace: string; sealingKey: Buffer },
+  {
+    namespace,
+    sealingKey,
+    eventRetentionDays: keptDays,
+  }: { namespace: string; sealingKey: Buffer; eventRetentionDays: number },
 ): Promise<void> {
   const names = wireNames(namespace)
   const services = { names, deliverAlways: namespace === 'service', sealingKey }
@@ -25,7 +29,7 @@ export async function demoExperiences(
   for (const { key: idOrKey, name, draft } of each) {
     await createExperience(tx, scope, { key: idOrKey, name })
     await saveDraft(tx, [scope], idOrKey, { draft, revision: 0 })
-    const { experience, version } = await freeze(tx, scope, idOrKey, { note: null }, services)
+    const { experience, version } = await freeze(tx, scope, idOrKey, { note: null, keptDays }, services)
     const command = { versionId: version.publicId, by: 'setup', at: new Date(systemClock.now()) }
     await activate(tx, scope, experience, command, services)
   }

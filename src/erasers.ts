@@ -1,6 +1,7 @@
 import { type Eraser, segmentEraser, wireCustomerId } from './customers/index.ts'
 import { createLedgerEraser } from './entitlements/index.ts'
 import { eraseEventAnswers, eraseEvents } from './events/index.ts'
+import { experimentEraser } from './experiences/index.ts'
 import { type Refusal, refuse } from './kernel/errors.ts'
 import { purchaseEraser } from './purchases/index.ts'
 import { eraseAnswers, type InstanceSecrets } from './tenancy/index.ts'
@@ -13,6 +14,7 @@ export function erasersOf(secrets: InstanceSecrets): Eraser[] {
     { name: 'ledger', erase: createLedgerEraser(secrets) },
     segmentEraser,
     purchaseEraser,
+    experimentEraser,
     answers,
   ]
 }

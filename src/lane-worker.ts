@@ -5,6 +5,7 @@ import { basename } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createProjection, createSegmentConsumer, type MembershipConsumer, runSegments } from './customers/index.ts'
 import { type Consumer, countEvents, createDiscovery, laneStats, runLanes } from './events/index.ts'
+import { countExposures } from './experiences/index.ts'
 import { must } from './kernel/assert.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { openLog } from './log.ts'
@@ -29,8 +30,13 @@ export async function runLaneWorker(): Promise<void> {
   const log = openLog({ level: logLevel, name: 'worker' })
   const projection = createProjection({ tombstoneKey: Buffer.from(tombstoneKey), participants })
   const told: MembershipConsumer[] = []
-  const tokens = createTokenIndex({ clock, baseUrls: [publicUrl] })
-  const consumers: Consumer[] = [countEvents, createDiscovery(), createSegmentConsumer(clock, told, log), tokens]
+  const consumers: Consumer[] = [
+    countEvents,
+    createDiscovery(),
+    createSegmentConsumer(clock, told, log),
+    createTokenIndex({ clock, baseUrls: [publicUrl] }),
+    countExposures,
+  ]
   const stats = laneStats(() => clock.now())
   const telling = setInterval(() => parent.postMessage(stats.read()), statsMs)
 

@@ -56,14 +56,15 @@ export async function setUp(
       owner,
       workspace_id: first.workspaceId,
       secret_key: first.secretKey,
-      ...(config.demo ? await createDemo(tx, first.workspaceId, config.namespace, { tombstoneKey, sealingKey }) : {}),
+      ...(config.demo ? await createDemo(tx, first.workspaceId, config, { tombstoneKey, sealingKey }) : {}),
     }
     await writeSecretFile(join(config.dataDir, 'first-run.json'), `${JSON.stringify(firstRun, null, 2)}\n`)
     return firstRun
   })
 }
 
-async function createDemo(tx: Tx, workspaceId: string, namespace: string, { tombstoneKey, sealingKey }: SetUpKeys) {
+async function createDemo(tx: Tx, workspaceId: string, config: Config, { tombstoneKey, sealingKey }: SetUpKeys) {
+  const { namespace, eventRetentionDays } = config
   const { project, scopes } = await createProject(tx, workspaceId, { name: 'Demo' })
   const apps: NonNullable<FirstRun['apps']> = []
   for (const platform of ['ios', 'android'] as const) {
@@ -75,7 +76,8 @@ async function createDemo(tx: Tx, workspaceId: string, namespace: string, { tomb
   }
   await createCatalogue(tx, scopes.test)
   await createCatalogue(tx, scopes.live)
-  for (const scope of [scopes.test, scopes.live]) await demoExperiences(tx, scope, { namespace, sealingKey })
+  for (const scope of [scopes.test, scopes.live])
+    await demoExperiences(tx, scope, { namespace, sealingKey, eventRetentionDays })
   await createCustomer(tx, scopes.test, tombstoneKey)
   await touchTenancy(tx)
   return { project_id: project.id, apps }

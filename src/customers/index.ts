@@ -17,6 +17,7 @@ export { auditAllSegments } from './segments/audit-all.ts'
 export { selectAudits } from './segments/audit-store.ts'
 export { segmentEraser } from './segments/eraser.ts'
 export { explainMembership } from './segments/explain.ts'
+export { dropInternalSegments, keepInternalSegments, segmentIssues } from './segments/internal.ts'
 export { createSegmentConsumer, type MembershipConsumer } from './segments/lane.ts'
 export {
   createSegment,

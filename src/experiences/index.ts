@@ -18,6 +18,22 @@ export { envelopeOf } from './compile/release.ts'
 export { createDeliveries, type Deliveries, type Delivery, type Pin } from './deliver/delivery.ts'
 export type { DeliveredRelease } from './deliver/release.ts'
 export { type Current, type LegRelease, releaseFor, type Stamp } from './deliver/stamp.ts'
+export { assign, peekAssignments } from './experiments/assign.ts'
+export { countExposures } from './experiments/consumer.ts'
+export { selectExperimentPage as listExperiments } from './experiments/experiment-store.ts'
+export {
+  createExperiment,
+  type ExperimentEdit,
+  getExperiment,
+  listAssignments,
+  updateExperiment,
+} from './experiments/experiments.ts'
+export { recordExposures, type SeenVariant } from './experiments/expose.ts'
+export { holdOut } from './experiments/holdout.ts'
+export { beginPhase, changeExperiment, concludeExperiment, type ExperimentVerb } from './experiments/lifecycle.ts'
+export { experimentEraser, experimentParticipant } from './experiments/participant.ts'
+export { resultsOf } from './experiments/results.ts'
+export type { Experiment, Terms } from './experiments/types.ts'
 export { evaluate } from './ir/evaluate.ts'
 export type { IrFacts } from './ir/facts.ts'
 export { type PublishedKey, type SigningKey, selectKeys as listKeys, selectPublishedKeys } from './keys/key-store.ts'

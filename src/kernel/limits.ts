@@ -356,6 +356,15 @@ export const draftSectionsMax = 64
 export const draftLocalesMax = 20
 /** As clients read expressions. */
 export const irDepthMax = 64
+/** Experiments of one environment, ever: they are read as a list. */
+export const experimentsMax = 1000
+/** As many as a step of an Experience can lead to. */
+export const experimentVariantsMax = 64
+export const experimentMetricsMax = 20
+/** How long after an exposure an event may still be a conversion. */
+export const experimentWindowDaysMax = 90
+/** Exposures looked at by one statement: a few milliseconds. */
+export const experimentPageUnits = 5000
 /** Compiled patterns of conditions kept in memory. */
 export const irPatternsKeptMax = 500
 /** A journey ends by then, and no step of the server waits longer. */

@@ -1,14 +1,23 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { compile } from '../../src/experiences/compile/leg.ts'
-import { describe, envelopeOf, type Identity, signedMessage } from '../../src/experiences/compile/release.ts'
+import { type CompiledLeg, compile } from '../../src/experiences/compile/leg.ts'
+import {
+  describe as describeLeg,
+  envelopeOf,
+  type Identity,
+  signedMessage,
+} from '../../src/experiences/compile/release.ts'
+import type { References } from '../../src/experiences/draft/references.ts'
 import { validateDraft } from '../../src/experiences/draft/validate.ts'
 import { privateKeyOf, publicKeyOf, signWith } from '../../src/experiences/keys/ed25519.ts'
 import { checkRelease } from '../../src/experiences/publish/self-check.ts'
+import { must } from '../../src/kernel/assert.ts'
 import { wireNames } from '../../src/kernel/wire-names.ts'
+import type { Leg } from '../conformance/leg.ts'
 import { verifyRelease } from '../conformance/release.ts'
 import { aDraft, device, field, server } from '../harness/a-draft.ts'
+import { begin, proceed } from '../reference-client/leg-run.ts'
 
 const names = wireNames('service')
 const seed = Buffer.alloc(32, 3)
@@ -18,10 +27,10 @@ const variants = [
   { id: 'a', isHoldout: false },
   { id: 'h', isHoldout: true },
 ]
-const known = {
+const known: References = {
   segments: new Set(['seg_1']),
   features: new Set(['pro']),
-  experiments: new Map([['xp_1', { isArchived: false, variants }]]),
+  experiments: new Map([['xp_1', { kind: 'ab', isArchived: false, variants }]]),
 }
 const identity: Identity = {
   ...{ appId: 'app_1', environment: 'test', experienceId: 'exp_1', experienceVersionId: 'ver_1', versionNumber: 1 },
@@ -112,17 +121,19 @@ function judged(draft: unknown): { ours: unknown; theirs: unknown }[] {
   if (valid === null) return []
   const compiler = { commit: '0', version: '1' }
   const { legs } = compile({ draft: valid, experienceId: 'exp_1', names, deliverAlways: false, compiler })
-  return legs.map((leg) => {
-    const descriptor = describe(leg, identity)
-    const signature = signWith(privateKeyOf(seed), signedMessage(names, descriptor.bytes))
-    const envelope = envelopeOf(names, descriptor, { keyId: 'k', signature })
-    const locator = { ...identity, legId: leg.legId }
-    const outcome = verifyRelease({ locator, envelope }, reader)
-    return {
-      ours: checkRelease(names, locator, envelope, key),
-      theirs: 'refused' in outcome ? outcome.refused : undefined,
-    }
-  })
+  return legs.map(verdictsOf)
+}
+
+function verdictsOf(leg: CompiledLeg): { ours: unknown; theirs: unknown } {
+  const descriptor = describeLeg(leg, identity)
+  const signature = signWith(privateKeyOf(seed), signedMessage(names, descriptor.bytes))
+  const envelope = envelopeOf(names, descriptor, { keyId: 'k', signature })
+  const locator = { ...identity, legId: leg.legId }
+  const outcome = verifyRelease({ locator, envelope }, reader)
+  return {
+    ours: checkRelease(names, locator, envelope, key),
+    theirs: 'refused' in outcome ? outcome.refused : undefined,
+  }
 }
 
 const passes = { ours: undefined, theirs: undefined }
@@ -194,4 +205,83 @@ test('whatever is changed in a draft: what validation lets through, every client
     { numRuns: 1000 },
   )
   assert.ok(valid > 50, `${valid} changed drafts were valid`)
+})
+
+describe('a holdout', () => {
+  const variants = [
+    { id: 'in', isHoldout: false },
+    { id: 'out', isHoldout: true },
+  ]
+  const holdout = { experimentId: 'xp_held', variants }
+  const knowing = {
+    ...known,
+    experiments: new Map([
+      ['xp_held', { kind: 'holdout' as const, isArchived: false, variants }],
+      ...known.experiments,
+    ]),
+  }
+  const gated = (draft: ReturnType<typeof aDraft>) => {
+    draft.policy.holdout = 'xp_held'
+    const { draft: valid, findings } = validateDraft(draft, knowing)
+    assert.deepEqual(findings.issues, [])
+    const compiler = { commit: '0', version: '1' }
+    return compile({
+      draft: must(valid, 'it has no issues'),
+      experienceId: 'exp_1',
+      names,
+      deliverAlways: false,
+      compiler,
+      holdout,
+    })
+  }
+  const legOf = (key: string, draft = aDraft()) => {
+    const { body } = must(
+      gated(draft).legs.find(({ sectionKey }) => sectionKey === key),
+      'the section is there',
+    )
+    return body.leg as unknown as Leg
+  }
+  const around = { values: { event: {}, responses: {}, properties: {} }, nowMs: 0 }
+  const run = (leg: Leg, assignment: { variantId: string; isHoldout: boolean } | null) =>
+    proceed(leg, begin(leg), { ...around, assignments: { xp_held: assignment } })
+
+  test('stands before the first step on a device, and before no other', () => {
+    const first = legOf('tell')
+    assert.equal(first.entryStepId, '@@holdout')
+    assert.deepEqual(first.facts.experimentIds, ['xp_held'])
+    const again = legOf('again')
+    assert.equal(again.entryStepId, 'again')
+    assert.deepEqual(again.facts.experimentIds, [])
+    const byServer = aDraft()
+    byServer.policy.entry = { trigger: { type: 'api' }, frequency: { type: 'every_match' } }
+    assert.equal(legOf('tell', byServer).entryStepId, 'tell')
+  })
+
+  test('lets nobody who is held out see a step of the content, and everybody else all of it', () => {
+    const leg = legOf('tell')
+    const out = run(leg, { variantId: 'out', isHoldout: true })
+    assert.deepEqual([out.emitted, out.ended?.outcome], [[], 'holdout'])
+    for (const assignment of [{ variantId: 'in', isHoldout: false }, null]) {
+      const inside = run(leg, assignment)
+      assert.deepEqual([inside.emitted.length, inside.ended?.outcome], [1, 'later'])
+    }
+  })
+
+  test('of any kind of draft passes both verifiers', () => {
+    for (const draft of [aDraft(), wideDraft() as ReturnType<typeof aDraft>]) {
+      for (const leg of gated(draft).legs) assert.deepEqual(verdictsOf(leg), passes)
+    }
+  })
+
+  test('must be there, must not be archived, and must be of its kind', () => {
+    const codes = (experiments: References['experiments']) => {
+      const draft = aDraft()
+      draft.policy.holdout = 'xp_held'
+      return validateDraft(draft, { ...known, experiments }).findings.issues.map(({ path, code }) => [path, code])
+    }
+    const as = (more: object) => new Map([['xp_held', { kind: 'ab' as const, isArchived: false, variants, ...more }]])
+    assert.deepEqual(codes(new Map()), [['/policy/holdout', 'reference_missing']])
+    assert.deepEqual(codes(as({})), [['/policy/holdout', 'experiment_state']])
+    assert.deepEqual(codes(as({ kind: 'holdout', isArchived: true })), [['/policy/holdout', 'experiment_state']])
+  })
 })

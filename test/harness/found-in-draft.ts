@@ -9,6 +9,7 @@ export const known: References = {
     [
       'xp_one',
       {
+        kind: 'ab',
         isArchived: false,
         variants: [
           { id: 'a', isHoldout: false },
@@ -16,7 +17,7 @@ export const known: References = {
         ],
       },
     ],
-    ['xp_old', { isArchived: true, variants: [{ id: 'a', isHoldout: false }] }],
+    ['xp_old', { kind: 'ab', isArchived: true, variants: [{ id: 'a', isHoldout: false }] }],
   ]),
 }
 

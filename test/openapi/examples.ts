@@ -143,6 +143,22 @@ export const examples: Record<string, object> = {
   resumeExperience: {},
   unpublishExperience: { app_ids: ['app_k3zo78w4v9dl6oaofrs6m8k6'] },
   archiveExperience: {},
+  createExperiment: {
+    key: 'greeting',
+    name: 'Which greeting brings cooks back',
+    variants: [
+      { id: 'plain', weight: 0.5, is_holdout: false },
+      { id: 'warm', weight: 0.5, is_holdout: false },
+    ],
+    metrics: [{ event_name: 'recipe_saved', window_ms: 604_800_000 }],
+  },
+  updateExperiment: { coverage: 0.5 },
+  startExperiment: {},
+  pauseExperiment: {},
+  resumeExperiment: {},
+  archiveExperiment: {},
+  beginExperimentPhase: { coverage: 1 },
+  concludeExperiment: { winner_variant_id: 'warm' },
   createSigningKey: { key_id: 'kitchen-2027' },
   importSigningKey: {
     key_id: 'kitchen-2026',

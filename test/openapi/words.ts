@@ -55,10 +55,10 @@ export const workspaceApi: Api = {
   info: {
     title: 'Turnpike Workspace API',
     description: `What your backend calls: people and keys, projects and apps, Features, Products, customers and grants, Segments, events and
-questions about them, Experiences and their signing keys.
+questions about them, Experiences, experiments and signing keys.
 
 **Key.** \`Authorization: Bearer sk_…\`, a workspace's API key. People use the token of their session instead (\`POST /tokens\`) and name
-the workspace in \`Service-Workspace-Id\`. A member reads and edits catalogue, customers, Segments and Experiences; an admin or owner also
+the workspace in \`Service-Workspace-Id\`. A member reads and edits catalogue, customers, Segments, Experiences and experiments; an admin or owner also
 projects, apps, keys, signing keys and members, and deletes. Keys and members are managed with a session only. The header \`X-Service-Env\` selects \`test\` or \`live\` (the default).
 
 **Lists** take \`limit\` and \`cursor\`, newest first; pass \`next_cursor\` on until it is null. Lists by position, of
@@ -100,6 +100,7 @@ ${keywords}`,
     { name: 'Entities', description: 'Seats, teams or devices of a customer, with units of their own.' },
     { name: 'Experiences', description: 'What devices and the service run for a customer, as authored.' },
     { name: 'Publishing', description: 'Versions of Experiences, where they are live, and the signed releases.' },
+    { name: 'Experiments', description: 'Which variant customers are shown, who has seen it, and what came of it.' },
     { name: 'Signing keys', description: 'What signs releases, so that apps can tell whose they are.' },
     { name: 'Events', description: 'What customers did, and what became of it.' },
   ],

@@ -11,6 +11,8 @@ export interface Segment {
   publicId: string
   name: string
   definition: Json
+  /** What of the service keeps it for itself; null: somebody made it, and lists show it. */
+  internalOf: string | null
   /** Counts the definitions it has had. */
   version: number
   status: 'backfilling' | 'ready' | 'failed'
@@ -26,6 +28,7 @@ interface SegmentRow {
   public_id: string
   name: string
   definition: Json
+  internal_of: string | null
   version: number
   status: Segment['status']
   member_count: bigint | null
@@ -34,7 +37,7 @@ interface SegmentRow {
 }
 
 const columns = `
-  s.scope_id, s.id, s.public_id, s.name, s.definition, s.version, s.status, s.created_at, s.updated_at,
+  s.scope_id, s.id, s.public_id, s.name, s.definition, s.internal_of, s.version, s.status, s.created_at, s.updated_at,
   (
     select member_count
     from segment_version
@@ -55,13 +58,14 @@ export async function selectSegments(sql: Sql, { scopeId }: Scope): Promise<Segm
   return rows.map(segmentOf)
 }
 
-/** Newest first. */
+/** Newest first, those that people made. */
 export async function selectSegmentPage(sql: Sql, { scopeId }: Scope, { limit, after }: Page): Promise<Segment[]> {
   const rows = await sql.query<SegmentRow>(
     `select ${columns}
      from segment s
      where s.scope_id = $1
        and s.deleted_at is null
+       and s.internal_of is null
        and ($2::text is null or s.id < (select id from segment where public_id = $2))
      order by s.id desc
      limit $3`,
@@ -80,7 +84,8 @@ export async function selectSegment(
      from segment s
      where s.public_id = $1
        and s.scope_id = any ($2)
-       and s.deleted_at is null`,
+       and s.deleted_at is null
+       and s.internal_of is null`,
     [publicId, scopes.map(({ scopeId }) => scopeId)],
   )
   return rows.map(segmentOf)[0]
@@ -89,12 +94,17 @@ export async function selectSegment(
 export async function insertSegment(
   tx: Tx,
   { scopeId }: Scope,
-  { publicId, name, definition }: { publicId: string; name: string; definition: Json },
+  {
+    publicId,
+    name,
+    definition,
+    internalOf,
+  }: { publicId: string; name: string; definition: Json; internalOf: string | null },
 ): Promise<void> {
   await tx.query(
-    `insert into segment (scope_id, public_id, name, version, definition, status)
-     values ($1, $2, $3, 1, $4, 'backfilling')`,
-    [scopeId, publicId, name, JSON.stringify(definition)],
+    `insert into segment (scope_id, public_id, name, version, definition, status, internal_of)
+     values ($1, $2, $3, 1, $4, 'backfilling', $5)`,
+    [scopeId, publicId, name, JSON.stringify(definition), internalOf],
   )
 }
 
@@ -190,6 +200,7 @@ export async function retireSegment(tx: Tx, { scopeId, id }: Segment): Promise<v
 function segmentOf(row: SegmentRow): Segment {
   return {
     ...{ scopeId: row.scope_id, id: row.id, publicId: row.public_id, name: row.name, definition: row.definition },
+    internalOf: row.internal_of,
     ...{ version: row.version, status: row.status, memberCount: Number(row.member_count ?? 0) },
     ...{ createdAt: row.created_at, updatedAt: row.updated_at },
   }

@@ -46,7 +46,7 @@ export async function createSegment(
     throw refuse('conflict', { message: `A project has at most ${segmentsMax} segments in an environment.` })
   }
   checkAsked(others, { publicId, condition })
-  await insertSegment(tx, scope, { publicId, name, definition: definition as Json }) // it was parsed from JSON
+  await insertSegment(tx, scope, { publicId, name, definition: definition as Json, internalOf: null }) // it was parsed from JSON
   await insertPending(tx, scope, [publicId])
   await ring(tx, scope)
   return getSegment(tx, [scope], publicId)
@@ -142,7 +142,7 @@ export function checkAsked(
   all: readonly Segment[],
   { publicId, condition }: { publicId: string; condition: Condition },
 ): void {
-  const known = new Set(all.map((segment) => segment.publicId))
+  const known = new Set(all.flatMap((segment) => (segment.internalOf === null ? [segment.publicId] : [])))
   const around = dependentsOf(all.map(judgedOf), publicId)
   const issues = placesOf(condition).flatMap(({ id, path }) => {
     if (id === publicId || around.has(id))

@@ -7,6 +7,8 @@ export interface Membership {
   name: string
   customerId: string
   since: number
+  /** The service keeps it for itself. */
+  isInternal: boolean
 }
 
 interface MembershipRow {
@@ -14,6 +16,7 @@ interface MembershipRow {
   name: string
   customer_id: string
   since_ms: number
+  is_internal: boolean
 }
 
 const since = `round(date_part('epoch', m.since) * 1000)`
@@ -26,7 +29,7 @@ export async function selectMembers(
   { limit, before }: { limit: number; before: { since: number; customerId: string } | null },
 ): Promise<Membership[]> {
   const rows = await sql.query<MembershipRow>(
-    `select s.public_id, s.name, m.customer_id, ${since} as since_ms
+    `select s.public_id, s.name, s.internal_of is not null as is_internal, m.customer_id, ${since} as since_ms
      from segment s
      join segment_version v on v.scope_id = $1 and v.segment_id = s.id and v.state = 'serving'
      cross join lateral (
@@ -52,7 +55,7 @@ export async function selectMemberships(
   customerIds: readonly string[],
 ): Promise<Membership[]> {
   const rows = await sql.query<MembershipRow>(
-    `select s.public_id, s.name, m.customer_id, ${since} as since_ms
+    `select s.public_id, s.name, s.internal_of is not null as is_internal, m.customer_id, ${since} as since_ms
      from segment_version v
      join segment s on s.scope_id = $1 and s.id = v.segment_id
      cross join unnest($2::uuid[]) as i(id)
@@ -93,7 +96,8 @@ export async function selectServing(sql: Sql, { scopeId }: Scope): Promise<Map<s
 }
 
 function membershipOf(row: MembershipRow): Membership {
-  return { segmentId: row.public_id, name: row.name, customerId: row.customer_id, since: row.since_ms }
+  const { public_id: segmentId, name, customer_id: customerId, since_ms, is_internal: isInternal } = row
+  return { segmentId, name, customerId, since: since_ms, isInternal }
 }
 
 export async function countCustomers(sql: Sql, { scopeId }: Scope): Promise<number> {

@@ -4,14 +4,21 @@ import { listFeatures } from '../../entitlements/index.ts'
 import { catalogueObjectsMax, segmentsMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import type { References } from '../draft/references.ts'
+import { selectAllExperiments } from '../experiments/experiment-store.ts'
 
-/** What drafts of the scope may name now. There are no experiments yet. */
+/** What drafts of the scope may name now. */
 export async function loadReferences(sql: Sql, scope: Scope): Promise<References> {
   const segments = await listSegments(sql, scope, { limit: segmentsMax, after: null })
   const features = await listFeatures(sql, scope, { limit: catalogueObjectsMax, after: null })
+  const experiments = await selectAllExperiments(sql, scope)
   return {
     segments: new Set(segments.map(({ segment }) => segment.publicId)),
     features: new Set(features.filter(({ status }) => status === 'published').map(({ key }) => key)),
-    experiments: new Map(),
+    experiments: new Map(
+      experiments.map(({ publicId, kind, status, variants }) => [
+        publicId,
+        { kind, isArchived: status === 'archived', variants: variants.map(({ id, isHoldout }) => ({ id, isHoldout })) },
+      ]),
+    ),
   }
 }

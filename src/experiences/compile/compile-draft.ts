@@ -4,6 +4,7 @@ import type { Platform } from '../../tenancy/index.ts'
 import type { Content } from '../draft/content.ts'
 import type { Draft } from '../draft/draft.ts'
 import { type Findings, under } from '../draft/findings.ts'
+import type { References } from '../draft/references.ts'
 import { type CompiledLeg, compile } from './leg.ts'
 import type { Plan } from './plan.ts'
 
@@ -13,18 +14,22 @@ export const compiler = { commit: '0000000', version: '1.1.0' }
 export interface Compilation {
   draft: Draft
   experience: { publicId: string }
-  known: { deliverAlways: boolean; content: Content }
+  known: { deliverAlways: boolean; content: Content; experiments: References['experiments'] }
   platform: Platform
 }
 
 /** A valid draft as legs for one platform; undefined, and told, when what it makes is larger than clients take. */
 export function compileDraft(
-  { draft, experience, known: { deliverAlways, content }, platform }: Compilation,
+  { draft, experience, known: { deliverAlways, content, experiments }, platform }: Compilation,
   findings: Findings,
 ): { legs: CompiledLeg[]; plan: Plan } | undefined {
   const { names } = content
   const showing = { platform, content }
-  const made = compile({ draft, experienceId: experience.publicId, names, deliverAlways, compiler, showing })
+  const { holdout: held = '' } = draft.policy
+  const variants = experiments.get(held)?.variants
+  const holdout = variants === undefined ? null : { experimentId: held, variants }
+  const experienceId = experience.publicId
+  const made = compile({ draft, experienceId, names, deliverAlways, compiler, showing, holdout })
   return isSmall(draft, made.legs, findings) ? made : undefined
 }
 

@@ -20,7 +20,7 @@ const variants = [
 const known: References = {
   segments: new Set(),
   features: new Set(),
-  experiments: new Map([['xp_hello', { isArchived: false, variants }]]),
+  experiments: new Map([['xp_hello', { kind: 'ab', isArchived: false, variants }]]),
 }
 
 function compiled(draft: unknown, options: Partial<CompileOptions> = {}) {

@@ -6,7 +6,9 @@ import type { Draft, DraftStep } from '../draft/draft.ts'
 import { type FieldFlow, fieldFlow, isDeviceEnrolled } from '../draft/fields.ts'
 import { type Graph, graphOf, isOn, type Section, type Target } from '../draft/graph.ts'
 import { nodesOf } from '../ir/grammar.ts'
+import { asJudged } from './as-judged.ts'
 import { dataOf } from './data.ts'
+import { gateOf, type Holdout } from './gate.ts'
 import { legIdOf } from './leg-id.ts'
 import { outcomesOf, type Plan, planOf } from './plan.ts'
 import { offerRoutes, offersOf, screenOf, variantsOf } from './showing.ts'
@@ -21,6 +23,7 @@ export interface CompileOptions {
   compiler: { commit: string; version: string }
   /** Needed by what shows or sells something. */
   showing?: { platform: Platform; content: Content } | undefined
+  holdout?: Holdout | null
 }
 
 /** What one section becomes: a descriptor without its identity. */
@@ -34,12 +37,13 @@ export interface CompiledLeg {
 
 /** Pure: equal drafts over equal content give equal legs, whatever the order of their keys. */
 export function compile(options: CompileOptions): { legs: CompiledLeg[]; plan: Plan } {
-  const { draft } = options
+  const { draft, experienceId } = options
   const graph = graphOf(draft)
   const flow = fieldFlow(draft, graph)
   const sections = [...graph.sections.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1))
   const legs = sections.flatMap((section) => compileSection(options, { graph, flow, section }))
-  return { legs, plan: planOf(draft, graph, legs) }
+  const judged = asJudged(draft, experienceId).draft
+  return { legs, plan: planOf(judged, graphOf(judged), legs) }
 }
 
 function compileSection(options: CompileOptions, parts: Parts): CompiledLeg[] {
@@ -70,9 +74,11 @@ interface Parts {
   section: Section
 }
 
-function legOf({ draft, experienceId, names, deliverAlways }: CompileOptions, { graph, flow, section }: Parts) {
+function legOf(options: CompileOptions, { graph, flow, section }: Parts) {
+  const { draft, experienceId, names, deliverAlways, holdout = null } = options
   const entryCondition = entryOf(draft, section.key, deliverAlways)
-  const steps = stepsOf(section)
+  const gate = gateOf(draft, holdout, section.key)
+  const steps = [...(gate?.steps ?? []), ...stepsOf(section)]
   const landingAt = (to: Target) => landing(to === null ? undefined : graph.steps.get(to))
   const authored = (draft.graph.routes ?? [])
     .filter(({ host }) => host.kind === 'journey' || section.screens.some((screen) => isOn(host, screen)))
@@ -81,7 +87,7 @@ function legOf({ draft, experienceId, names, deliverAlways }: CompileOptions, { 
     schemaVersion: names.legSchema,
     id: legIdOf(experienceId, section.key),
     entryCondition,
-    entryStepId: section.key,
+    entryStepId: gate?.entryStepId ?? section.key,
     steps,
     routes: [...authored, ...offerRoutes(section, landingAt)],
     screens: section.screens.map(screenOf),

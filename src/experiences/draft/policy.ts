@@ -1,4 +1,5 @@
 import { goalWindowDaysMax, jsonDepthMax } from '../../kernel/limits.ts'
+import { checkKept } from '../ir/check-kept.ts'
 import { checkIr } from '../ir/grammar.ts'
 import type { Draft } from './draft.ts'
 import { checkEventName } from './event-names.ts'
@@ -34,7 +35,7 @@ export function checkPolicy(draft: Draft, findings: Findings): void {
   const { entry, goal, exitWhenAny } = draft.policy
   const { trigger, enrolment = 'auto', eligibility } = entry
   checkCriterion(trigger, '/policy/entry/trigger', findings, isDeviceEnrolled(draft) ? 'device' : 'server')
-  if (eligibility !== undefined) checkIr(eligibility, '/policy/entry/eligibility', findings, 'server')
+  if (eligibility !== undefined) checkKept(eligibility, '/policy/entry/eligibility', findings)
   if (enrolment === 'device') {
     const path = '/policy/entry/enrolment'
     const entryStep = draft.graph.steps.find(({ id }) => id === draft.graph.entry)

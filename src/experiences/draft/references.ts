@@ -16,6 +16,7 @@ export interface References {
 }
 
 export interface Experiment {
+  kind: 'ab' | 'holdout'
   isArchived: boolean
   variants: { id: string; isHoldout: boolean }[]
 }
@@ -49,9 +50,7 @@ export function checkReferences(draft: Draft, known: References, findings: Findi
   for (const [key, { entry }] of Object.entries(graph.sections ?? {}))
     inExpressions(entry, under('/graph/sections', key))
   if (trigger.type === 'server_event') missing('/policy/entry/trigger/connectorKey', 'Connector', trigger.connectorKey)
-  if (policy.holdout !== undefined && !known.experiments.has(policy.holdout)) {
-    missing('/policy/holdout', 'Experiment', policy.holdout)
-  }
+  if (policy.holdout !== undefined) checkHoldout(policy.holdout, known, findings)
   for (const [i, { id, action }] of graph.steps.entries()) {
     const path = under('/graph/steps', i, 'action')
     // No other key holds an expression: the body of a webhook is any JSON.
@@ -70,6 +69,19 @@ export function checkReferences(draft: Draft, known: References, findings: Findi
 
 function segmentIn(part: object): { segmentId?: string } {
   return 'segmentId' in part && typeof part.segmentId === 'string' ? { segmentId: part.segmentId } : {}
+}
+
+function checkHoldout(id: string, { experiments }: References, findings: Findings): void {
+  const path = '/policy/holdout'
+  const experiment = experiments.get(id)
+  if (!experiment) {
+    const words = `Experiment "${id}" does not exist in this project and environment.`
+    findings.add(path, 'reference_missing', words)
+  } else if (experiment.isArchived) {
+    findings.add(path, 'experiment_state', `Experiment "${id}" is archived.`)
+  } else if (experiment.kind !== 'holdout') {
+    findings.add(path, 'experiment_state', `Experiment "${id}" is not of kind holdout.`)
+  }
 }
 
 function checkVariants(

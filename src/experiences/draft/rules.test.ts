@@ -137,8 +137,16 @@ const cases: [code: string, path: string, change: (draft: Draft) => void][] = [
   ],
   [
     'ir_plane',
-    '/policy/entry/eligibility/expr',
-    ({ policy }) => void Object.assign(policy.entry ?? {}, { eligibility: ir({ type: 'Events.Exists', name: 'x' }) }),
+    '/policy/entry/eligibility',
+    ({ policy }) => void Object.assign(policy.entry ?? {}, { eligibility: ir({ type: 'Events.InOrder', steps: [] }) }),
+  ],
+  [
+    'ir_plane',
+    '/policy/exitWhenAny/0/condition/expr',
+    ({ policy }) => {
+      const condition = ir({ type: 'Events.Exists', name: 'x' })
+      policy.exitWhenAny = [{ type: 'event', eventName: 'x', condition }]
+    },
   ],
   [
     'ir_plane',

@@ -46,4 +46,7 @@ function trustBehind({ id, action }: DraftStep, outlet: string, before: string |
 }
 
 /** Nodes over what a client can write: properties, events, answers, and the segments made of them. */
-const writable = new Set(['User', 'Event', 'Pred', 'Segment', 'Response.Field'])
+const writable = new Set([
+  ...['User', 'Event', 'Pred', 'Segment', 'Response.Field', 'Events.Exists', 'Events.Count', 'Events.Aggregate'],
+  ...['Events.FirstTime', 'Events.LastTime', 'Events.LastAge', 'Events.Stopped'],
+])

@@ -1,4 +1,5 @@
 import { draftSectionsMax } from '../../kernel/limits.ts'
+import { checkKept } from '../ir/check-kept.ts'
 import { checkIr } from '../ir/grammar.ts'
 import { isWaiting, outletsOf } from './actions.ts'
 import { checkShape, type Draft, type DraftStep } from './draft.ts'
@@ -180,7 +181,7 @@ function checkExpressions({ graph }: Draft, findings: Findings): void {
     if (action.type !== 'branch') continue
     const branches = action.branches as { condition: unknown }[] // its shape was found right
     for (const [n, { condition }] of branches.entries()) {
-      checkIr(condition, under(path, 'branches', n, 'condition'), findings, 'server')
+      checkKept(condition, under(path, 'branches', n, 'condition'), findings)
     }
   }
 }

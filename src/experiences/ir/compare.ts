@@ -53,14 +53,18 @@ function isMember(left: Json, right: Json): boolean {
 
 const decimal = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
 
+export function isDecimal(text: string): boolean {
+  return decimal.test(text)
+}
+
 export function numberOf(value: Json | undefined): number | undefined {
   if (typeof value === 'boolean') return value ? 1 : 0
-  const number = typeof value === 'string' && decimal.test(value) ? Number(value) : value
+  const number = typeof value === 'string' && isDecimal(value) ? Number(value) : value
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined
 }
 
 /** A whole number has no fraction and no exponent, however large. */
-function textOf(value: Json | undefined): string | undefined {
+export function textOf(value: Json | undefined): string | undefined {
   if (typeof value === 'boolean') return value ? '1' : '0'
   if (typeof value === 'number') return Number.isInteger(value) ? `${BigInt(value)}` : String(value)
   return typeof value === 'string' ? value : undefined

@@ -77,8 +77,8 @@ const grammar: Record<string, Rule> = {
   'Response.Field': { keys: { key: 'text' }, optional: { form: 'text' } },
 }
 
-/** Where an expression is asked. */
-export type IrPlace = 'device' | 'server' | 'goal'
+/** Where an expression is asked. `kept`: on the server, where past events are asked of Segments that the lane keeps. */
+export type IrPlace = 'device' | 'server' | 'kept' | 'goal'
 
 const serverFeatureOps = /^(is_trialing|is_active|is_expired|will_)/
 /** Nodes that are judged elsewhere than in an entry condition on a device, and where. */
@@ -198,9 +198,10 @@ function checkPlace(node: IrNode, { path, findings, place, inWhere }: Spot): voi
     if (!inGoals.has(type)) {
       findings.add(path, 'goal_mutable', `Goal conditions may read only the event itself; "${type}" can change later.`)
     }
-  } else if (place === 'server') {
-    if (type.startsWith('Events.') || node.op === 'entered_within') misplaced('a segment')
-    else if (type === 'Journey.Id') misplaced('the goal')
+  } else if (place === 'server' || place === 'kept') {
+    if (node.op === 'entered_within') misplaced('a segment', 'server')
+    else if (type === 'Journey.Id') misplaced('the goal', 'server')
+    else if (place === 'server' && type.startsWith('Events.')) misplaced('a segment')
   } else if (Object.hasOwn(offDevice, type)) {
     misplaced(offDevice[type] ?? '')
   } else if (type === 'Feature' && typeof node.op === 'string' && serverFeatureOps.test(node.op)) {

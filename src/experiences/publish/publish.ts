@@ -1,16 +1,19 @@
 import { hash } from 'node:crypto'
+import { keepInternalSegments } from '../../customers/index.ts'
 import type { Tx } from '../../db/pool.ts'
 import { must } from '../../kernel/assert.ts'
 import { canonicalJson } from '../../kernel/canonical-json.ts'
-import { refuse } from '../../kernel/errors.ts'
+import { Refusal, refuse } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { targetAppsMax } from '../../kernel/limits.ts'
 import { type App, listApps, type Platform, type Scope } from '../../tenancy/index.ts'
 import { type Experience, updateExperience } from '../authoring/experience-store.ts'
 import { getDraft, getExperience } from '../authoring/experiences.ts'
 import { loadKnown, type Settings } from '../authoring/load-known.ts'
+import { asJudged } from '../compile/as-judged.ts'
 import { describe, envelopeOf, type Identity, signedMessage } from '../compile/release.ts'
 import type { Draft } from '../draft/draft.ts'
+import type { DraftIssue } from '../draft/findings.ts'
 import { openSigner } from '../keys/signer.ts'
 import { selectBuilds } from './build-store.ts'
 import { type Built, buildIn, type Compiled, checkFiles, compileFor, restored } from './builds.ts'
@@ -38,7 +41,7 @@ export async function freeze(
   tx: Tx,
   scope: Scope,
   idOrKey: string,
-  { note }: { note: string | null },
+  { note, keptDays }: { note: string | null; keptDays: number },
   settings: Settings,
 ): Promise<{ experience: Experience; version: Version; isNew: boolean }> {
   const experience = await getExperience(tx, [scope], idOrKey, { lock: true })
@@ -47,6 +50,7 @@ export async function freeze(
   const saved: unknown = JSON.parse(text ?? 'null')
   const known = await loadKnown(tx, scope, { experience, draft: saved }, settings)
   const { draft } = compileFor(saved, { experience, known })
+  await keepHistory(tx, scope, { draft, experience, keptDays })
   const canonical = canonicalJson(draft)
   const draftSha256 = hash('sha256', canonical)
   const [newest] = await selectVersions(tx, experience, { limit: 1, after: null })
@@ -54,6 +58,22 @@ export async function freeze(
   await insertVersion(tx, experience, { publicId: newId('ver'), draft: canonical, draftSha256, note })
   const [version] = await selectVersions(tx, experience, { limit: 1, after: null })
   return { experience, version: must(version, 'it was inserted'), isNew: true }
+}
+
+/** What its conditions ask of past events is kept from now on, so that it is known when the version goes live. */
+async function keepHistory(
+  tx: Tx,
+  scope: Scope,
+  { draft, experience, keptDays }: { draft: Draft; experience: Experience; keptDays: number },
+): Promise<void> {
+  const owner = experience.publicId
+  const { segments } = asJudged(draft, owner)
+  await keepInternalSegments(tx, scope, { owner, segments, keptDays }).catch((error: unknown) => {
+    if (!(error instanceof Refusal) || error.code !== 'invalid_request') throw error
+    const message = `A condition over past events looks back further than they are kept, ${keptDays} days.`
+    const issue: DraftIssue = { path: '/policy', message, code: 'ir_plane' }
+    throw refuse('draft_invalid', { issues: [issue] })
+  })
 }
 
 /**

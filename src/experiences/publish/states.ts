@@ -1,4 +1,6 @@
+import { dropInternalSegments } from '../../customers/index.ts'
 import type { Tx } from '../../db/pool.ts'
+import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { type ExperienceStatus, updateExperience } from '../authoring/experience-store.ts'
@@ -40,8 +42,16 @@ export async function changeState(
     )
     const after = pointers.map((pointer) => (changed.includes(pointer) ? to : pointer.status))
     const isArchived = verb === 'archive' || before.status === 'archived'
+    if (verb === 'archive') await dropInternalSegments(tx, scopeOf(scopes, before), before.publicId)
     await updateExperience(tx, before, { name: before.name, status: isArchived ? 'archived' : statusOf(after) })
   })
+}
+
+function scopeOf(scopes: Scope[], { scopeId }: { scopeId: number }): Scope {
+  return must(
+    scopes.find((scope) => scope.scopeId === scopeId),
+    'it was found there',
+  )
 }
 
 function statusOf(pointers: PointerStatus[]): ExperienceStatus {

@@ -22,6 +22,7 @@ import { type EventQueryServices, eventQueries } from './event-queries.ts'
 import { eventWarnings } from './event-warnings.ts'
 import { type EventServices, events } from './events.ts'
 import { experiences } from './experiences.ts'
+import { type ExperimentServices, experiments } from './experiments.ts'
 import { features } from './features.ts'
 import { grants } from './grants.ts'
 import { type InvitationServices, invitations } from './invitations.ts'
@@ -56,6 +57,7 @@ export type WorkspaceApiServices = WorkspaceServices &
   EventQueryServices &
   InvitationServices &
   VersionServices &
+  ExperimentServices &
   PurchaseServices &
   CredentialServices &
   SegmentServices &
@@ -104,6 +106,7 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     experiences(to, services)
     drafts(to, services)
     versions(to, services)
+    experiments(to, services)
     builds(to, pool)
     await keyed.register(async (uploads) => artifacts(uploads, services))
     signingKeys(to, services)

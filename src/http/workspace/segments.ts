@@ -310,7 +310,7 @@ function reads(
     async (look, { params }) => {
       const { customer, scope } = await findCustomer(pool, look.scopes(), params.id)
       const found = await membershipsOf(pool, scope, [customer.id])
-      return wholeList((found.get(customer.id) ?? []).map(showMembership))
+      return wholeList((found.get(customer.id) ?? []).filter(({ isInternal }) => !isInternal).map(showMembership))
     },
   )
 }

@@ -66,6 +66,8 @@ const appIds = Type.Optional(Type.Array(id, { minItems: 1, maxItems: targetAppsM
 const errors = [404, 409, 500]
 
 export interface VersionServices extends PublishServices {
+  /** How many days events are kept. */
+  eventRetentionDays: number
   pool: Pool
   clock: Clock
 }
@@ -98,7 +100,13 @@ function publishing({ post }: Endpoints, services: VersionServices): void {
     async (change, { params, query, body }) => {
       const scopes = change.scopes(query.project_id)
       const scope = scopeIn(scopes, await getExperience(change.tx, scopes, params.id))
-      const frozen = await freeze(change.tx, scope, params.id, { note: body.note ?? null }, services)
+      const frozen = await freeze(
+        change.tx,
+        scope,
+        params.id,
+        { note: body.note ?? null, keptDays: services.eventRetentionDays },
+        services,
+      )
       const { experience, version, isNew } = frozen
       const command = { versionId: version.publicId, appIds: body.app_ids, renew: true }
       if (body.activate === false) await build(change.tx, scope, experience, command, services)
