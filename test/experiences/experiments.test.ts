@@ -340,7 +340,12 @@ describe('customers that merge', () => {
     assert.equal(await variantOf(id, target), variant)
     const { variants, excluded } = await resultsOf(id)
     assert.deepEqual([unitsIn({ variants }), excluded.crossover], [{ a: 0, b: 0 }, 1])
-    assert.equal((await project.get(`/experiments/${id}/assignments`)).data[0].crossover, true)
+    const { data } = await project.get(`/experiments/${id}/assignments?limit=100`)
+    const crossed = data.filter(({ crossover }: Body) => crossover)
+    assert.deepEqual(
+      crossed.map(({ customer_id }: Body) => customer_id),
+      [`cus_${target}`],
+    )
   })
 
   test('alike, the earliest exposure stays, once', async () => {
