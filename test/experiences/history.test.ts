@@ -114,6 +114,11 @@ test('what eligibility and branches ask of past events is kept by the lane, unli
   const descriptor = JSON.parse(String(leg?.descriptor))
   assert.deepEqual(descriptor.leg.policy.entry.eligibility, ir({ type: 'Not', arg: bought() }))
 
+  // Who bought is not offered it any more; who did not, is.
+  const armed = async (distinctId: string) =>
+    (await app.post('/profile', { distinct_id: distinctId })).body.armedLegs.length
+  assert.deepEqual([await armed('ada'), await armed('bob')], [0, 1])
+
   // Published again, nothing is kept twice.
   assert.equal((await publish()).status, 200)
   assert.equal((await segments()).length, 2)

@@ -1,4 +1,5 @@
 import type { Platform } from '../../tenancy/index.ts'
+import { asJudged } from '../compile/as-judged.ts'
 import type { Plan } from '../compile/plan.ts'
 import type { Draft } from '../draft/draft.ts'
 import { nodesOf } from '../ir/grammar.ts'
@@ -84,8 +85,9 @@ function segmentsIn(draft: Draft): Set<string> {
   return named
 }
 
-function draftOf({ draft }: StampRow): Draft {
-  return JSON.parse(draft) as Draft // it was found right when it was frozen
+/** As the server judges it. */
+function draftOf({ draft, experience_id: experienceId }: StampRow): Draft {
+  return asJudged(JSON.parse(draft) as Draft, experienceId).draft // it was found right when it was frozen
 }
 
 /** The release of a leg for a caller's locale: the exact tag, else its language, else the version's own. */
