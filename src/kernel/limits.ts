@@ -531,3 +531,5 @@ export const voidedPagesMax = 100
 export const storeLateMsTester = 60_000
 export const storeLateMsBuyer = 24 * 3600_000
 export const hourMs = 3600_000
+/** A test clock runs ahead by no more than this: months of the ledger are made for it. */
+export const testClockMsMax = 2 * 366 * 24 * 3600_000

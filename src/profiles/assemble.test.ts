@@ -63,7 +63,7 @@ function inputOf(authored: Authored[], person: Partial<Person> = {}, more: Parti
     ...more,
   }
   return {
-    catalogue: { revision: 1n, published: new Map(), byId: new Map(), poolsOf: new Map() },
+    catalogue: { revision: 1n, published: new Map(), byId: new Map(), poolsOf: new Map(), clockOffsetMs: 0 },
     ...{ delivery, app: { appId: 'app', platform: 'ios' }, locale: null },
     wire: { names: wireNames('service'), renderBaseUrl: base, assetBaseUrl: base },
     person: {

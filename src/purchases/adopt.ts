@@ -13,7 +13,7 @@ export async function adopt(tx: Tx, app: StoreApp, lineageId: bigint, customerId
   const lineage = await lockLineageById(tx, app.scope, lineageId)
   if (!lineage || lineage.ownerId !== null || lineage.ownerDeleted) return
   const periods = await selectPeriods(tx, lineage, periodsMax)
-  const now = (await selectLedgerClock(tx)) + app.clockOffsetMs
+  const now = await selectLedgerClock(tx, app.scope)
   if (!periods.some((period) => isOpen(period, now))) return
   await updateOwner(tx, lineage, { customerId, now })
   await syncGrants(tx, app, lineage, { periods, ownerId: customerId, now })

@@ -62,7 +62,7 @@ export async function attach(
   purchase: VerifiedPurchase,
   distinctId: string | null,
 ): Promise<Attached> {
-  const now = (await selectLedgerClock(tx)) + app.clockOffsetMs
+  const now = await selectLedgerClock(tx, app.scope)
   const lineage = await applyState(tx, app, purchase, { sealingKey: services.sealingKey, now })
   const periods = await selectPeriods(tx, lineage, periodsLookedAt)
   const state: State = { tx, services, app, purchase, lineage, periods, now }

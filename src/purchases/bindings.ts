@@ -32,7 +32,7 @@ export async function registerBinding(
       ? ({ appId: app.id, store: 'appstore', value: value.toLowerCase() } as const)
       : ({ appId: app.id, store: 'playstore', value } as const)
   const customer = await getCustomer(tx, scope, customerId)
-  const now = await selectLedgerClock(tx)
+  const now = await selectLedgerClock(tx, scope)
   await insertBinding(tx, scope, { ...which, customerId: customer.id, source: 'registered', now })
   const binding = must(await selectBinding(tx, scope, which), 'it is there now')
   const owner = binding.customerId === customer.id ? customer : await getCustomer(tx, scope, binding.customerId)

@@ -25,7 +25,7 @@ const shownMax = 50
 /** Newest first, without the trail. */
 export async function listPurchases(sql: Sql, scope: Scope, customerId: string, page: Page): Promise<PurchaseRecord[]> {
   const lineages = await selectLineagesOf(sql, scope, customerId, page)
-  const now = await selectLedgerClock(sql)
+  const now = await selectLedgerClock(sql, scope)
   const records: PurchaseRecord[] = []
   for (const lineage of lineages) {
     const periods = await selectPeriods(sql, lineage, shownMax)
@@ -44,7 +44,7 @@ export async function getPurchase(sql: Sql, scopes: Scope[], publicId: string): 
     'it was looked for in these scopes',
   )
   const periods = await selectPeriods(sql, lineage, shownMax)
-  const now = await selectLedgerClock(sql)
+  const now = await selectLedgerClock(sql, scope)
   return {
     ...{ lineage, scope, periods },
     active: periods.some((period) => isOpen(period, now)),

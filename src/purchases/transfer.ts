@@ -36,7 +36,7 @@ export async function transferPurchase(
   const customer = await getCustomer(tx, scope, customerId)
   if (lineage.ownerId === customer.id) throw refuse('conflict', { message: 'The customer has the purchase already.' })
   const app = await loadStoreApp(tx, scope, lineage.appId)
-  const now = (await selectLedgerClock(tx)) + app.clockOffsetMs
+  const now = await selectLedgerClock(tx, scope)
   const periods = await selectPeriods(tx, lineage, periodsMax)
   const nth = (await selectTransfers(tx, lineage, transfersMax)).length + 1
   await updateOwner(tx, lineage, { customerId: customer.id, now })

@@ -100,6 +100,7 @@ export const examples: Record<string, object> = {
       capabilities: ['ser', 'system-fonts'],
     },
   },
+  setTestClock: { offset_ms: 31 * 24 * 3600_000 },
   createApp: { project_id, platform: 'ios', name: 'Kitchen for iOS', bundle_id: 'com.example.kitchen' },
   updateApp: { name: 'Kitchen' },
   createFeature: {

@@ -8,8 +8,14 @@ export type FeatureStatus = 'draft' | 'published' | 'archived'
 export async function readFeatures(
   sql: Sql,
   scope: Scope,
-): Promise<{ revision: bigint; features: (Feature & { status: FeatureStatus })[] }> {
-  const [row] = await sql.query<{ revision: bigint }>(`select revision from scope where id = $1`, [scope.scopeId])
+): Promise<{ revision: bigint; clockOffsetMs: number; features: (Feature & { status: FeatureStatus })[] }> {
+  const [row] = await sql.query<{ revision: bigint; offset_ms: bigint | null }>(
+    `select s.revision, c.offset_ms
+     from scope s
+     left join test_clock c on c.scope_id = s.id
+     where s.id = $1`,
+    [scope.scopeId],
+  )
   const rows = await sql.query<{
     id: number
     public_id: string
@@ -26,7 +32,8 @@ export async function readFeatures(
     [scope.scopeId],
   )
   const features = rows.map(({ public_id, ...feature }) => ({ ...feature, publicId: public_id }))
-  return { revision: must(row, 'the scope exists').revision, features }
+  const { revision, offset_ms: offset } = must(row, 'the scope exists')
+  return { revision, clockOffsetMs: Number(offset ?? 0), features }
 }
 
 export async function readCosts(

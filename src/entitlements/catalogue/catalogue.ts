@@ -6,6 +6,8 @@ import { readCosts, readFeatures } from './catalogue-store.ts'
 /** The Features of one scope as of one revision. Immutable; swapped whole. */
 export interface Catalogue {
   revision: bigint
+  /** How far a test environment's time runs ahead. */
+  clockOffsetMs: number
   /** Published Features by key. */
   published: ReadonlyMap<string, Feature>
   /** Every Feature, archived ones included: old grants still name them. */
@@ -38,8 +40,8 @@ export class Catalogues {
   async load(scope: Scope): Promise<Catalogue> {
     const catalogue = await this.#pool.transaction(async (tx) => {
       await tx.query('set transaction isolation level repeatable read read only')
-      const { revision, features } = await readFeatures(tx, scope)
-      return build(revision, features, await readCosts(tx, scope))
+      const { features, ...read } = await readFeatures(tx, scope)
+      return build(read, features, await readCosts(tx, scope))
     })
     const held = this.#byScope.get(scope.scopeId)
     if (held && held.revision > catalogue.revision) return held
@@ -49,7 +51,7 @@ export class Catalogues {
 }
 
 function build(
-  revision: bigint,
+  { revision, clockOffsetMs }: Pick<Catalogue, 'revision' | 'clockOffsetMs'>,
   rows: Awaited<ReturnType<typeof readFeatures>>['features'],
   costs: Awaited<ReturnType<typeof readCosts>>,
 ): Catalogue {
@@ -67,5 +69,5 @@ function build(
     pools.push({ feature, cost: { credits, per } })
     poolsOf.set(memberFeatureId, pools)
   }
-  return { revision, published, byId, poolsOf }
+  return { revision, clockOffsetMs, published, byId, poolsOf }
 }

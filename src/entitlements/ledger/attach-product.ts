@@ -127,7 +127,7 @@ async function entityGrants(
     tx,
     accounts.map((account) => account.id),
   )
-  const now = await selectClock(tx)
+  const now = await selectClock(tx, scope)
   if (expiresAt !== null && expiresAt <= (startsAt ?? now)) {
     throw refuse('invalid_request', { param: 'expires_at', message: 'expires_at must be after starts_at' })
   }

@@ -76,6 +76,7 @@ function decide(query: AccessQuery, inquiry: Inquiry, holder: Holder, now: numbe
   if (!feature) return refuse('feature_not_found', { details: { featureId: query.featureKey } })
   if (holder.customerId === undefined) return { ...accessWithoutCustomer(feature.type), type: feature.type }
   const { platform } = query.scope
-  const state = stateOf(catalogue, feature, { now, accounts: holder.accounts, platform, entity: entityId })
+  const at = now + catalogue.clockOffsetMs
+  const state = stateOf(catalogue, feature, { now: at, accounts: holder.accounts, platform, entity: entityId })
   return { ...decideAccess(state, query.required), type: feature.type }
 }

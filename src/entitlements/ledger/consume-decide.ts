@@ -22,7 +22,9 @@ export async function decideAll(
     const { command, inquiry, holder, feature } = slot
     const { platform } = command.scope
     const entity = command.entityId
-    const state = stateOf(inquiry.catalogue, feature, { now, accounts: holder.accounts, platform, entity })
+    const { catalogue } = inquiry
+    const at = now + catalogue.clockOffsetMs
+    const state = stateOf(catalogue, feature, { now: at, accounts: holder.accounts, platform, entity })
     if (joins(state) && countOf(counts, state) >= entityCountersMax) slot.answer = tooManyEntities()
     else decide(slot, state, batch, counts)
   }

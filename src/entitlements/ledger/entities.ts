@@ -67,7 +67,7 @@ export async function registerEntity(
   const owner = await holdOne(tx, scope, customerId)
   await insertAccounts(tx.client, [{ scopeId: scope.scopeId, customerId: owner, featureId }])
   const account = must(await lockAccountNamed(tx, scope, owner, key), 'the account was made')
-  const now = Math.max(await selectClock(tx), Number(account.last_at_ms))
+  const now = Math.max(await selectClock(tx, scope), Number(account.last_at_ms))
 
   const before = await selectEntity(tx, account.id, entityId)
   if (!before?.registered) await register(tx, account, { entityId, known: before !== undefined, now })
@@ -100,7 +100,7 @@ export async function retireEntity(
   const locked = await lockAccountNamed(tx, scope, owner, feature)
   const entity = locked && (await selectEntity(tx, locked.id, entityId))
   if (!locked || !entity?.registered) throw refuse('not_found')
-  const { now, accounts } = await loadHeld(tx, [locked])
+  const { now, accounts } = await loadHeld(tx, scope, [locked])
   const account = must(accounts[0], 'as locked')
   const changes = decideRetire(account, entityId, now)
   if (changes.length > 0) await writeMovements(tx, scope, account, changes, { now, operationId: null, ...detail })

@@ -7,6 +7,7 @@ import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import type { Grant } from '../types.ts'
 import { grantColumns, rolloverJson } from './grant-row.ts'
+import { offsetOf } from './test-clock-store.ts'
 
 /** For each id that exists the record it has become through merges. */
 export async function selectSurvivors(
@@ -94,10 +95,11 @@ export async function selectAccountsOf(
   )
 }
 
-/** Database clock, read after the locks: a clock in a waiting statement may be from before the wait. */
-export async function selectClock(sql: Sql): Promise<number> {
+/** Database clock as the scope has it, read after the locks: one in a waiting statement may be from before the wait. */
+export async function selectClock(sql: Sql, scope: Scope | null): Promise<number> {
   const [row] = await sql.query<{ now: bigint }>(
-    `select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now`,
+    `select floor(extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetOf('$1')} as now`,
+    [scope?.scopeId ?? null],
   )
   return Number(row?.now)
 }
@@ -206,7 +208,7 @@ export const grantListColumns = `a.last_at_ms, f.key, f.type, f.scale, g.source_
 const list: Statement = {
   name: 'entitlements_list_grants',
   text: `
-    select floor(extract(epoch from statement_timestamp()) * 1000)::bigint as now, ${grantListColumns}
+    select floor(extract(epoch from statement_timestamp()) * 1000)::bigint + ${offsetOf('$1')} as now, ${grantListColumns}
     from account a
     join ledger_grant g on g.account_id = a.id and not g.settled
     join feature f on f.id = g.feature_id
@@ -214,7 +216,7 @@ const list: Statement = {
       and a.customer_id = $2
       and ($3::bigint is null or g.id < $3)
     union all
-    select floor(extract(epoch from statement_timestamp()) * 1000)::bigint, ${grantListColumns}
+    select floor(extract(epoch from statement_timestamp()) * 1000)::bigint + ${offsetOf('$1')}, ${grantListColumns}
     from account a
     join ledger_grant g on g.account_id = a.id and g.settled
     join feature f on f.id = g.feature_id
@@ -238,7 +240,8 @@ export async function selectGrantsOf(
 const one: Statement = {
   name: 'entitlements_grant',
   text: `
-    select a.customer_id, g.scope_id, floor(extract(epoch from statement_timestamp()) * 1000)::bigint, ${grantListColumns}
+    select a.customer_id, g.scope_id, floor(extract(epoch from statement_timestamp()) * 1000)::bigint + ${offsetOf('g.scope_id')},
+      ${grantListColumns}
     from ledger_grant g
     join account a on a.id = g.account_id
     join feature f on f.id = g.feature_id

@@ -58,7 +58,7 @@ export async function grantUnits(tx: Tx, scope: Scope, grants: NewGrant[]): Prom
   const terms = grants.map((grant) => storedTerms(grant.feature, grant))
   const owners = await holdCustomers(tx, scope, [...new Set(grants.map((grant) => grant.customerId))])
   const accounts = await openAccounts(tx, scope, grants, owners)
-  const now = await selectClock(tx)
+  const now = await selectClock(tx, scope)
 
   const rows = grants.map((grant, i) => {
     const account = accounts.get(accountKey(owners, grant))

@@ -63,7 +63,7 @@ async function mergeOne(
       [],
     )
   ).map((row) => grantOf(row, 0))
-  const clock = await selectClock(tx)
+  const clock = await selectClock(tx, scope)
   const moved: MovedAccount[] = []
   const happenings: Happening[] = []
   for (const source of sources) {

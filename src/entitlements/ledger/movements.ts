@@ -39,13 +39,13 @@ export async function holdGrants(tx: Tx, scope: Scope, grantIds: bigint[]): Prom
     const after = await selectPlaces(tx, scope, grantIds)
     if (!after.every((place) => ids.includes(place.account_id))) continue
     const named = [...grantIds, ...after.flatMap((place) => place.rolled_from ?? [])]
-    return loadHeld(tx, locked, named)
+    return loadHeld(tx, scope, locked, named)
   }
   throw refuse('service_unavailable')
 }
 
 /** What locked accounts hold. `named` are grants to load though they are settled. */
-export async function loadHeld(tx: Tx, locked: HeldAccount[], named: bigint[] = []): Promise<Held> {
+export async function loadHeld(tx: Tx, scope: Scope, locked: HeldAccount[], named: bigint[] = []): Promise<Held> {
   const rows = await selectGrantsIn(
     tx,
     locked.map((account) => account.id),
@@ -61,7 +61,7 @@ export async function loadHeld(tx: Tx, locked: HeldAccount[], named: bigint[] = 
     lastAt: Number(row.last_at_ms),
     version: row.version,
   }))
-  return { now: Math.max(await selectClock(tx), ...accounts.map((account) => account.lastAt)), accounts }
+  return { now: Math.max(await selectClock(tx, scope), ...accounts.map((account) => account.lastAt)), accounts }
 }
 
 export interface Movement extends EntryDetail {

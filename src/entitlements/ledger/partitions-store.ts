@@ -7,14 +7,19 @@ export async function lockPartitions(tx: Tx): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [lockKey])
 }
 
-/** The month `offset` months from the current one by the database clock, in UTC, as `2026m11` with its bounds. */
-export async function selectMonth(tx: Tx, offset: number): Promise<{ name: string; from: bigint; until: bigint }> {
+/** The month `offset` months from the current one by the database clock and `offsetMs`, in UTC, as `2026m11` with its bounds. */
+export async function selectMonth(
+  tx: Tx,
+  offset: number,
+  offsetMs: number,
+): Promise<{ name: string; from: bigint; until: bigint }> {
   const [row] = await tx.query<{ name: string; from: bigint; until: bigint }>(
     `select to_char(month, 'YYYY"m"MM') as name,
        (extract(epoch from month) * 1000)::bigint as "from",
        (extract(epoch from month + interval '1 month') * 1000)::bigint as "until"
-     from (select date_trunc('month', clock_timestamp() at time zone 'UTC') + $1::int * interval '1 month') as m(month)`,
-    [offset],
+     from (select date_trunc('month', (clock_timestamp() + $2 * interval '1 millisecond') at time zone 'UTC')
+         + $1::int * interval '1 month') as m(month)`,
+    [offset, offsetMs],
   )
   if (!row) throw new Error('a row without a table is always there')
   return row

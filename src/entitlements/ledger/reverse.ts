@@ -54,7 +54,7 @@ export async function reverseOperation(
 
 /** What an unlimited grant covered was paid by none. */
 async function holdPayers(tx: Tx, scope: Scope, { paid }: OperationRecord) {
-  if (paid.length === 0) return { now: await selectClock(tx), accounts: [] }
+  if (paid.length === 0) return { now: await selectClock(tx, scope), accounts: [] }
   return holdGrants(
     tx,
     scope,

@@ -40,7 +40,7 @@ export async function splitAccounts(tx: Tx, scope: Scope, split: AccountsSplit):
   const rows = await lockBoth(tx, scope, [sourceCustomerId, targetCustomerId])
   const before = await grantsIn(tx, rows)
   const happenings: Happening[] = []
-  const clock = await selectClock(tx)
+  const clock = await selectClock(tx, scope)
   for (const target of rows.filter((row) => row.customer_id === targetCustomerId)) {
     const source =
       split.how === 'join'

@@ -2,9 +2,13 @@ import type pg from 'pg'
 import { int4s, texts } from '../../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../../db/raw.ts'
 import { grantColumns } from './grant-row.ts'
+import { offsetOf } from './test-clock-store.ts'
 
-/** Milliseconds of the statement's start, evaluated once. Reads take no locks, so nothing is waited for in between. */
-const statementMs = `(select floor(extract(epoch from statement_timestamp()) * 1000)::bigint)`
+/**
+ * Milliseconds of the statement's start, evaluated once, as the scope has them. Reads take no locks, so nothing is waited
+ * for in between.
+ */
+const statementMs = `(select floor(extract(epoch from statement_timestamp()) * 1000)::bigint) + ${offsetOf('q.scope_id')}`
 
 /** A distinct id, or a customer's record. */
 export interface StandingId {

@@ -30,7 +30,7 @@ function sweepAccounts(pool: Pool, accountIds: bigint[]): Promise<number> {
       rows.map((row) => grantOf(row, 0)),
       ({ accountId }) => accountId,
     )
-    const clock = await selectClock(tx)
+    const clock = await selectClock(tx, null)
     const over = locked.flatMap(({ id, last_at_ms, feature_id }) => {
       const account: Account = {
         ...{ id, featureId: feature_id, used: 0n, entities: new Map(), version: 0n },

@@ -1,5 +1,7 @@
 import Type from 'typebox'
 import type { Pool } from '../../db/pool.ts'
+import { setTestClock } from '../../entitlements/index.ts'
+import { testClockMsMax } from '../../kernel/limits.ts'
 import {
   createProject,
   deleteProject,
@@ -32,10 +34,14 @@ const ProjectObject = Type.Object(
   },
   { title: 'Project' },
 )
+const TestClockObject = Type.Object(
+  { object: Type.Literal('test_clock'), project_id: Type.String(), offset_ms: Type.Integer() },
+  { title: 'TestClock' },
+)
 const tag = 'Projects'
 const errors = [404]
 
-export function projects({ get, post, patch, delete: remove }: Endpoints, pool: Pool): void {
+export function projects({ get, post, patch, put, delete: remove }: Endpoints, pool: Pool): void {
   get(
     {
       path: '/projects',
@@ -112,6 +118,29 @@ export function projects({ get, post, patch, delete: remove }: Endpoints, pool: 
       await change.audit('update', 'project', params.id, { before: show(before), after: show(after) })
       await change.tenancyChanged()
       return { status: 200, body: show(after) }
+    },
+  )
+
+  put(
+    {
+      path: '/projects/:id/test_clock',
+      operationId: 'setTestClock',
+      tag,
+      summary: "Let a test environment's time run ahead",
+      description:
+        'For trying what comes later: renewals, expiry, resets. It moves access and purchases of the test environment, never back, and nothing in live.',
+      params: byId,
+      body: closed({ offset_ms: Type.Integer({ minimum: 0, maximum: testClockMsMax }) }),
+      answers: { 200: TestClockObject },
+      errors: [404, 409],
+    },
+    async (change, { params, body }) => {
+      const scope = change.scope((await getProject(change.tx, change.caller.workspaceId, params.id)).id)
+      await setTestClock(change.tx, scope, body.offset_ms)
+      const after = { object: 'test_clock', project_id: scope.projectId, offset_ms: body.offset_ms } as const
+      await change.audit('set', 'test_clock', scope.projectId, { after })
+      await change.catalogueChanged(scope)
+      return { status: 200, body: after }
     },
   )
 
