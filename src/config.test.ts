@@ -23,6 +23,7 @@ test('with nothing set everything runs on the embedded database, with the demo',
     demo: true,
     eventRetentionDays: 400,
     metricsToken: undefined,
+    webhooksToPrivate: false,
     workspaceRateLimit: 60_000,
     logLevel: 'info',
   })
@@ -46,6 +47,7 @@ test('every setting can be set', () => {
     DEMO: '1',
     EVENT_RETENTION_DAYS: '90',
     METRICS_TOKEN: 'scrape-me',
+    WEBHOOK_PRIVATE_ADDRESSES: '1',
     WORKSPACE_RATE_LIMIT: '0',
     LOG_LEVEL: 'debug',
   }
@@ -66,6 +68,7 @@ test('every setting can be set', () => {
     demo: true,
     eventRetentionDays: 90,
     metricsToken: 'scrape-me',
+    webhooksToPrivate: true,
     workspaceRateLimit: 0,
     logLevel: 'debug',
   })
@@ -114,6 +117,7 @@ test('a malformed setting is refused in one line that names it, says what it acc
     DEMO: ['', 'true', '2', 'yes'],
     EVENT_RETENTION_DAYS: ['', '30', '36501', '31.5', '-40', '1e2'],
     METRICS_TOKEN: ['', 'a b', 'ä', 'x'.repeat(257)],
+    WEBHOOK_PRIVATE_ADDRESSES: ['', 'true', '2', 'yes'],
     LOG_LEVEL: ['', 'verbose', 'INFO'],
   }
   for (const [name, values] of Object.entries(malformed)) {

@@ -32,6 +32,8 @@ export interface Config {
   eventRetentionDays: number
   /** Absent: metrics are for loopback callers only. */
   metricsToken: string | undefined
+  /** Webhooks may go to addresses of the own host and network. */
+  webhooksToPrivate: boolean
   /** Requests a minute of one key or user; 0: no limit. */
   workspaceRateLimit: number
   logLevel: string
@@ -68,6 +70,7 @@ const settings = {
     (text) => /^\d{2,5}$/.test(text) && Number(text) >= 31 && Number(text) <= 36_500,
   ],
   WORKSPACE_RATE_LIMIT: ['a whole number of requests a minute, 0 for no limit', (text) => /^\d{1,9}$/.test(text)],
+  WEBHOOK_PRIVATE_ADDRESSES: ['0 or 1', (text) => text === '0' || text === '1'],
   METRICS_TOKEN: ['1 to 256 visible ASCII characters', (text) => /^[!-~]{1,256}$/.test(text)],
   LOG_LEVEL: [logLevels.join(', '), (text) => logLevels.includes(text)],
 } as const satisfies Record<string, readonly [accepts: string, accepted: (text: string) => boolean]>
@@ -105,6 +108,7 @@ export function readConfig(env: Environment = process.env, cwd: string = process
     demo: (env.DEMO ?? (databaseUrl === undefined ? '1' : '0')) === '1',
     eventRetentionDays: Number(env.EVENT_RETENTION_DAYS ?? 400),
     metricsToken: env.METRICS_TOKEN,
+    webhooksToPrivate: env.WEBHOOK_PRIVATE_ADDRESSES === '1',
     workspaceRateLimit: Number(env.WORKSPACE_RATE_LIMIT ?? workspaceRequestsPerMinute),
     logLevel: env.LOG_LEVEL ?? 'info',
   })

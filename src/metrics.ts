@@ -3,6 +3,7 @@ import { countAside, selectAudits, selectBacklog } from './customers/index.ts'
 import type { Pool } from './db/pool.ts'
 import { type LaneStats, type LogStats, laneLag, logGauges } from './events/index.ts'
 import type { Metric, MetricsOptions, Sample } from './http/app/metrics.ts'
+import { selectEngineGauges } from './journeys/index.ts'
 import type { HistogramCounts } from './kernel/histogram.ts'
 import { storeLateMsBuyer, storeLateMsTester } from './kernel/limits.ts'
 import { selectInboxFigures, selectOutboxFigures } from './purchases/index.ts'
@@ -35,6 +36,7 @@ function databaseMetrics(pool: Pool): Metric[] {
   const audits = once(() => selectAudits(pool))
   const outbox = once(() => selectOutboxFigures(pool, { tester: storeLateMsTester, buyer: storeLateMsBuyer }))
   const inbox = once(() => selectInboxFigures(pool))
+  const engine = once(() => selectEngineGauges(pool))
   return [
     gauge('lane_lag_seconds', 'Age of the oldest acknowledged event that is not applied yet', async () => [
       { value: (await lag()).lagMs / 1000 },
@@ -108,6 +110,23 @@ function databaseMetrics(pool: Pool): Metric[] {
     gauge('store_inbox_dead', 'Notifications of stores that were given up', async () => [
       { value: (await inbox()).dead },
     ]),
+    gauge(
+      'journey_timer_lag_seconds',
+      'Time since the oldest timer of a journey was due that has not fired',
+      async () => [{ value: (await engine()).timerLagMs / 1000 }],
+    ),
+    gauge('journey_outbox_lag_seconds', 'Time since the oldest webhook was due that was not sent', async () => [
+      { value: (await engine()).outboxLagMs / 1000 },
+    ]),
+    gauge('journey_outbox_rows', 'Webhooks that wait or are being sent, up to 100,000', async () => [
+      { value: (await engine()).outboxRows },
+    ]),
+    gauge('journey_quarantined', 'Timers, inputs and webhooks of journeys set aside, up to 100,000', async () => [
+      { value: (await engine()).quarantined },
+    ]),
+    gauge('journey_dispositions', 'Inputs of journeys that changed nothing, by why', async () =>
+      (await engine()).dispositions.map(({ disposition, count }) => ({ labels: { disposition }, value: count })),
+    ),
     gauge('partition_bytes', 'Size of the partitioned tables of events, with their indexes', async () =>
       (await gauges()).partitionBytes.map(({ table, bytes }) => ({ labels: { table }, value: bytes })),
     ),

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import type { LaneStats } from './events/index.ts'
 import { runLaneWorker, type WorkerInput } from './lane-worker.ts'
-import type { InstanceSecrets } from './tenancy/index.ts'
+import { type InstanceSecrets, sealingKeyOf } from './tenancy/index.ts'
 
 const restartMs = 1000
 /** A slice that takes longer is rolled back, and taken by the next worker. */
@@ -20,13 +20,10 @@ export function startWorker(
   { url, secrets, config }: { url: string; secrets: InstanceSecrets; config: Config },
   log: Logger,
 ): LaneWorker {
-  const { eventRetentionDays, publicUrl } = config
+  const { eventRetentionDays, publicUrl, webhooksToPrivate } = config
   const input: WorkerInput = {
-    url,
-    tombstoneKey: secrets.tombstoneKey,
-    logLevel: log.level,
-    eventRetentionDays,
-    publicUrl,
+    ...{ url, tombstoneKey: secrets.tombstoneKey, sealingKey: sealingKeyOf(secrets), logLevel: log.level },
+    ...{ eventRetentionDays, publicUrl, webhooksToPrivate },
   }
   let stopping = false
   let stats: LaneStats | undefined

@@ -13,11 +13,23 @@ export {
 export { judgeDraft } from './authoring/judge.ts'
 export type { Settings } from './authoring/load-known.ts'
 export { legIdOf } from './compile/leg-id.ts'
-export type { DeclaredField, Plan, PlanOutputs, PlanSection, PlanStep } from './compile/plan.ts'
+export type { DeclaredField, Plan, PlanFields, PlanSection, PlanStep } from './compile/plan.ts'
 export { envelopeOf } from './compile/release.ts'
 export { createDeliveries, type Deliveries, type Delivery, type Pin } from './deliver/delivery.ts'
 export type { DeliveredRelease } from './deliver/release.ts'
 export { type Current, type LegRelease, releaseFor, type Stamp } from './deliver/stamp.ts'
+export {
+  selectEndpoints as listEndpoints,
+  type WebhookEndpoint,
+} from './endpoints/endpoint-store.ts'
+export {
+  createEndpoint,
+  deleteEndpoint,
+  editEndpoint,
+  getEndpoint,
+  openTarget,
+  rotateSecret,
+} from './endpoints/endpoints.ts'
 export { assign, peekAssignments } from './experiments/assign.ts'
 export { countExposures } from './experiments/consumer.ts'
 export { selectExperimentPage as listExperiments } from './experiments/experiment-store.ts'
@@ -34,8 +46,9 @@ export { beginPhase, changeExperiment, concludeExperiment, type ExperimentVerb }
 export { experimentEraser, experimentParticipant } from './experiments/participant.ts'
 export { resultsOf } from './experiments/results.ts'
 export type { Experiment, Terms } from './experiments/types.ts'
-export { evaluate } from './ir/evaluate.ts'
-export type { IrFacts } from './ir/facts.ts'
+export { evaluate, passes } from './ir/evaluate.ts'
+export type { FeatureFact, IrFacts } from './ir/facts.ts'
+export { nodesOf } from './ir/grammar.ts'
 export { type PublishedKey, type SigningKey, selectKeys as listKeys, selectPublishedKeys } from './keys/key-store.ts'
 export { createKey, getKey, importKey, type KeyEdit, withdrawKey } from './keys/keys.ts'
 export {

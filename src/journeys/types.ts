@@ -34,8 +34,8 @@ export interface Moment {
 /** What a waiting journey waits for. */
 export type Wait =
   | { kind: 'delay' }
-  /** Events received before `since` came before the wait. */
-  | { kind: 'event'; since: Ms }
+  /** Events received before `since` came before the wait, and `after` is the one that led to it. */
+  | { kind: 'event'; since: Ms; after: string | null }
   | { kind: 'webhook'; key: string }
   /** It ran 64 steps at once: it goes on with `target` after a second. */
   | { kind: 'park'; target: string | null }
@@ -98,8 +98,11 @@ export type Input =
       customerId: string
       appId: string
       occurrence: string
+      /** Not after its receipt. */
       at: Ms
       context: Context
+      /** Of a device: the start of its first leg as reported; `eventId` is null when only the end was. */
+      leg?: { startedAt: Ms; eventId: string | null }
     }
   /** `legId` as reported. */
   | { kind: 'legStarted'; generation: number; legId: string; startedAt: Ms; eventId: string }
@@ -128,12 +131,19 @@ export type Input =
 export type Disposition =
   | 'applied'
   | 'duplicate'
+  /** A start after its completion: only its time is noted. */
   | 'late_start'
   | 'late'
   | 'unknown_generation'
   | 'reference_mismatch'
-  /** A timer of another rev, of a held journey, or not due yet. */
+  /** A timer of another rev. */
   | 'stale_timer'
+  /** A timer of a journey that is on hold: it is parked. */
+  | 'held'
+  /** A timer looked at before it is due. */
+  | 'early'
+  /** An enrolment that the frequency refuses: no journey. */
+  | 'frequency'
   /** A webhook's result for a step that was left. */
   | 'unknown_key'
   /** An event that nothing waits for, a goal that does not count, a hold of what is held. */
@@ -145,11 +155,12 @@ export type Effect =
   /** The leg becomes visible in profiles. */
   | { kind: 'arm'; generation: number; sectionKey: string; legId: string; versionNumber: number }
   | { kind: 'disarm'; generation: number }
+  /** A device began with this leg. */
+  | { kind: 'began'; sectionKey: string; legId: string; versionNumber: number; set: LegChange }
   /** A change of a leg run. */
   | { kind: 'leg'; generation: number; set: LegChange }
   | { kind: 'setTimer'; timer: TimerKind; rev: number; dueAt: Ms; afterLane: boolean }
   | { kind: 'clearTimers'; timers: TimerKind[] }
-  /** Hold and resume. */
   | { kind: 'parkTimers' }
   | { kind: 'subscribe'; eventName: string }
   | { kind: 'unsubscribe' }
@@ -226,21 +237,22 @@ export interface Facts {
   customer?: CustomerFacts
   /** By experiment. Null: not assigned, so the fallback runs. Made when first asked for. */
   assignments?: Record<string, { variantId: string; isHoldout: boolean } | null>
+  /** By key: whether the Feature is there to be granted. */
+  grantable?: Record<string, boolean>
 }
 
-export type CustomerFacts = Pick<
-  IrFacts,
-  'properties' | 'memberships' | 'memberSince' | 'features' | 'subscription' | 'history'
->
+export type CustomerFacts = Pick<IrFacts, 'properties' | 'memberships' | 'memberSince' | 'features'>
 
 /** What `next` could not decide without. */
 export interface Needs {
+  frequency?: true
   leg?: number
   customer?: true
   assignments?: string[]
+  grantable?: string[]
 }
 
-export type Step =
+export type Outcome =
   | { needs: Needs }
   /** `journey` is null when there was none and none was made. */
   | { needs?: undefined; journey: Journey | null; effects: Effect[]; disposition: Disposition }

@@ -429,6 +429,10 @@ export const lifetimeDays = 30
 export const immediateStepsMax = 64
 export const immediateParkMs = 1000
 export const journeyTransitionsMax = 1000
+/** Times of enrolments kept for each customer and Experience, the newest: a window that holds more refuses anyway. */
+export const enrolmentTimesMax = 100
+/** Plans of builds that a process remembers, some kilobytes each. */
+export const plansKept = 1000
 /** Goals are watched for so long after a journey's end, beyond their own window. */
 export const watchSlackDays = 30
 /** Timers, and rows of the inbox, that one transaction takes. */
@@ -442,6 +446,17 @@ export const journeyRetryMsMin = 1000
 export const journeyRetryMsMax = 600_000
 /** A timeout that events still come before is looked at again so soon. */
 export const timeoutRecheckMs = 100
+/** And a timer whose journey somebody holds at the moment. */
+export const heldRecheckMs = 25
+/** Webhook endpoints of a project in one environment. */
+export const webhookEndpointsMax = 100
+export const webhookUrlCharsMax = 2048
+/** Webhooks that one process sends at once, what it reads of an answer, and the pause after a first failed try. */
+export const webhooksAtOnce = 50
+export const webhookAnswerBytesMax = 64 * 1024
+export const webhookRetryMsMin = 1000
+/** Beyond its timeout, before another process sends one whose sender may have died. */
+export const webhookLeaseMs = 10_000
 
 /** Store evidence: a signed transaction in bytes, a token in characters. */
 export const signedTransactionBytesMax = 2 * MiB

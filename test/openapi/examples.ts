@@ -166,6 +166,8 @@ export const examples: Record<string, object> = {
     public_key: '11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=',
   },
   activateSigningKey: { app_ids: ['app_k3zo78w4v9dl6oaofrs6m8k6'] },
+  createWebhookEndpoint: { name: 'Shop', url: 'https://shop.example.com/turnpike' },
+  updateWebhookEndpoint: { url: 'https://shop.example.com/turnpike/2' },
   createSegment: { name: 'Cooks on trial', definition: cooksOnTrial },
   updateSegment: { name: 'Cooks' },
   previewSegment: { definition: cooksOnTrial },

@@ -55,11 +55,11 @@ export const workspaceApi: Api = {
   info: {
     title: 'Turnpike Workspace API',
     description: `What your backend calls: people and keys, projects and apps, Features, Products, customers and grants, Segments, events and
-questions about them, Experiences, experiments and signing keys.
+questions about them, Experiences, experiments, signing keys and webhook endpoints.
 
 **Key.** \`Authorization: Bearer sk_…\`, a workspace's API key. People use the token of their session instead (\`POST /tokens\`) and name
 the workspace in \`Service-Workspace-Id\`. A member reads and edits catalogue, customers, Segments, Experiences and experiments; an admin or owner also
-projects, apps, keys, signing keys and members, and deletes. Keys and members are managed with a session only. The header \`X-Service-Env\` selects \`test\` or \`live\` (the default).
+projects, apps, keys, signing keys, webhook endpoints and members, and deletes. Keys and members are managed with a session only. The header \`X-Service-Env\` selects \`test\` or \`live\` (the default).
 
 **Lists** take \`limit\` and \`cursor\`, newest first; pass \`next_cursor\` on until it is null. Lists by position, of
 events and of customer changes, are oldest first and never end. **PATCH** changes the named fields
@@ -102,6 +102,7 @@ ${keywords}`,
     { name: 'Publishing', description: 'Versions of Experiences, where they are live, and the signed releases.' },
     { name: 'Experiments', description: 'Which variant customers are shown, who has seen it, and what came of it.' },
     { name: 'Signing keys', description: 'What signs releases, so that apps can tell whose they are.' },
+    { name: 'Webhook endpoints', description: 'Where journeys send webhooks.' },
     { name: 'Events', description: 'What customers did, and what became of it.' },
   ],
   securitySchemes: {

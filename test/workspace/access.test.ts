@@ -28,6 +28,9 @@ const adminOnly = new Set([
   'checkStoreCredentials',
   'updateStoreSettings',
   'transferPurchase',
+  'createWebhookEndpoint',
+  'updateWebhookEndpoint',
+  'rotateWebhookSecret',
 ])
 const forEverybody = new Set(['revokeToken', 'removeMember'])
 /** Needs no verified address. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import { createBell } from '../../db/bell.ts'
 import { isRetryable, Pool } from '../../db/pool.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { segmentAuditCustomers, segmentSweepMs } from '../../kernel/limits.ts'
@@ -32,7 +32,8 @@ const settings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejo
 /** Takes the steps of all lanes until `signal`: timers, backfills, and whom a new definition concerns. Any number may run. */
 export async function runSegments({ url, consumers, clock, log, keptDays, signal }: SegmentsOptions): Promise<void> {
   await using pool = new Pool(url, { name: 'segments', max: 1, settings })
-  await using bell = createBell(url)
+  // Rings when somebody marked a customer or changed a definition.
+  await using bell = createBell(url, { channel: segmentChannel, name: 'segments' })
   let auditAt = 0
   while (!signal.aborted) {
     try {
@@ -42,7 +43,7 @@ export async function runSegments({ url, consumers, clock, log, keptDays, signal
     } catch (error) {
       log.warn({ err: error }, 'segments cannot be looked at for the moment')
     }
-    await bell.rung(signal)
+    await bell.rung(signal, segmentSweepMs)
   }
 
   async function takeAll(): Promise<void> {
@@ -81,49 +82,5 @@ export async function runSegments({ url, consumers, clock, log, keptDays, signal
     // Slices of events take turns with steps.
     await sleep(performance.now() - startedAt)
     return true
-  }
-}
-
-/** Rings when somebody marked a customer or changed a definition, and every half second, since a ring may be lost. */
-function createBell(url: string) {
-  let client: pg.Client | null = null
-  let ring = () => {}
-  let rang = false
-  return {
-    async open() {
-      if (client !== null) return
-      const opening = new pg.Client({
-        connectionString: url,
-        application_name: 'turnpike segments',
-        connectionTimeoutMillis: 2000,
-      })
-      const lost = () => {
-        if (client === opening) client = null
-      }
-      opening.on('error', lost)
-      opening.on('end', lost)
-      opening.on('notification', () => {
-        rang = true
-        ring()
-      })
-      client = opening
-      try {
-        await opening.connect()
-        await opening.query(`listen ${segmentChannel}`)
-      } catch (error) {
-        lost()
-        void opening.end().catch(() => {})
-        throw error
-      }
-    },
-    async rung(signal: AbortSignal): Promise<void> {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      ring = resolve
-      if (!rang) await Promise.race([promise, sleep(segmentSweepMs, undefined, { signal }).catch(() => {})])
-      rang = false
-    },
-    async [Symbol.asyncDispose]() {
-      await client?.end()
-    },
   }
 }

@@ -28,7 +28,7 @@ create table journey (
   watched_until_ms bigint,                     -- of an ended one: how long its goal can still be met
   primary key (scope_id, id),
   check ((status = 'ended') = (ended_at_ms is not null) and (status = 'ended') = (end_reason is not null))
-) with (fillfactor = 80);
+) with (fillfactor = 70);
 -- No predicate over the status: a change between open states stays within its page.
 create index journey_open on journey (scope_id, customer_id) where ended_at_ms is null;
 create index journey_customer on journey (scope_id, customer_id, id);
@@ -72,14 +72,15 @@ create table journey_timer (
   journey_id uuid not null,
   kind text not null check (kind in ('step', 'arm', 'run', 'life')),
   rev int not null,                            -- of the transition that set it
-  due_at_ms bigint not null,                   -- when it is looked at next: never before it is due
+  due_at_ms bigint not null,
+  look_at_ms bigint not null,                  -- when it is looked at next: not before it is due
   after_lane boolean not null,                 -- an event received in time comes first
   parked boolean not null,
   attempts smallint not null default 0,
   primary key (scope_id, journey_id, kind)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
-create index journey_timer_due on journey_timer (due_at_ms) where not parked;
+create index journey_timer_look on journey_timer (look_at_ms) where not parked;
 
 -- Events that waiting journeys would go on with.
 create table journey_subscription (

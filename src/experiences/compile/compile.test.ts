@@ -93,22 +93,16 @@ test('facts are what entry condition and steps ask for, and nothing else', () =>
 test('a leg ends where the server goes on, and the plan knows every outcome of it', () => {
   const { legs, plan } = compiled(aDraft())
   const none = { eventFields: [], responseFields: [] }
-  const [armForMs, runForMs] = [null, 7 * 86_400_000]
+  const told = { eventFields: [{ key: 'source', type: 'string', required: false }], responseFields: [] }
+  const usual = { armForMs: null, runForMs: 7 * 86_400_000 }
+  const { policy, fields, graph } = aDraft()
+  const [, later, note] = graph.steps.map(({ action, outlets }) => ({ action, outlets, forgeable: false }))
   assert.deepEqual(plan, {
-    ...{ entry: 'tell', isDeviceEnrolled: true, priority: 0, policy: aDraft().policy, fields: {} },
+    ...{ entry: 'tell', isDeviceEnrolled: true, priority: 100, policy, fields, steps: { later, note } },
     sections: {
-      again: {
-        ...{ legId: legs[0]?.legId, armForMs, runForMs },
-        outcomes: { greeted: null },
-        outputs: { greeted: none },
-      },
-      tell: {
-        ...{ legId: legs[1]?.legId, armForMs, runForMs },
-        outcomes: { later: 'later' },
-        outputs: { later: none },
-      },
+      again: { legId: legs[0]?.legId, ...usual, outcomes: { greeted: null }, inputs: none, outputs: { greeted: none } },
+      tell: { legId: legs[1]?.legId, ...usual, outcomes: { later: 'later' }, inputs: told, outputs: { later: told } },
     },
-    steps: { later: { action: { type: 'delay', durationMs: 86_400_000 }, outlets: { next: 'again' } } },
   })
   const conditions = legs.map(({ body }) => (body.leg as unknown as { entryCondition: object }).entryCondition)
   assert.deepEqual(conditions, [{ type: 'app_foregrounded' }, { type: 'event', eventName: 'signup_done' }])

@@ -3,6 +3,7 @@ import { type Action, outletsOf } from '../draft/actions.ts'
 import type { Draft } from '../draft/draft.ts'
 import { isDeviceEnrolled } from '../draft/fields.ts'
 import type { Graph, Section, Target } from '../draft/graph.ts'
+import { isForgeable } from '../draft/trust.ts'
 import type { CompiledLeg } from './leg.ts'
 
 /** How the server runs a version: where a journey goes on after each leg, and its own steps. Never sent. */
@@ -25,11 +26,13 @@ export interface PlanSection {
   runForMs: number
   /** An outcome that isn't here ends the journey. */
   outcomes: Record<string, Target>
+  /** What the leg reads; it can't be offered without those that are required. */
+  inputs: PlanFields
   /** What devices may tell at each outcome. */
-  outputs: Record<string, PlanOutputs>
+  outputs: Record<string, PlanFields>
 }
 
-export interface PlanOutputs {
+export interface PlanFields {
   eventFields: DeclaredField[]
   responseFields: DeclaredField[]
 }
@@ -48,6 +51,8 @@ export interface DeclaredField {
 export interface PlanStep {
   action: Action
   outlets: Record<string, Target>
+  /** Its conditions look at what a client can write. */
+  forgeable: boolean
 }
 
 export function planOf(draft: Draft, graph: Graph, legs: CompiledLeg[]): Plan {
@@ -58,18 +63,26 @@ export function planOf(draft: Draft, graph: Graph, legs: CompiledLeg[]): Plan {
   for (const { legId, sectionKey, body } of legs) {
     const section = graph.sections.get(sectionKey)
     if (!section) continue
+    // As they were compiled: one place says what legs read and tell.
+    const { inputs, completionOutputs } = body.leg as unknown as {
+      inputs: PlanFields
+      completionOutputs: Record<string, PlanFields>
+    }
     plan.sections[sectionKey] = {
       legId,
       armForMs: draft.graph.sections?.[sectionKey]?.armForMs ?? null,
       runForMs: parkMs(section) + runSlackDays * dayMs,
       outcomes: outcomesOf(section),
-      // As it was compiled: one place says what devices may tell.
-      outputs: (body.leg as unknown as { completionOutputs: Record<string, PlanOutputs> }).completionOutputs,
+      inputs,
+      outputs: completionOutputs,
     }
   }
   for (const step of [...graph.serverSteps.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
     const outlets = outletsOf(step).map((outlet) => [outlet, step.outlets[outlet] ?? null])
-    plan.steps[step.id] = { action: step.action, outlets: Object.fromEntries(outlets) }
+    plan.steps[step.id] = {
+      ...{ action: step.action, outlets: Object.fromEntries(outlets) },
+      forgeable: step.action.type === 'branch' && isForgeable(step.action.branches),
+    }
   }
   return plan
 }

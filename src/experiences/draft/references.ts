@@ -13,6 +13,7 @@ export interface References {
   deliverAlways?: boolean
   /** What screens are made of; absent: nothing was uploaded and there is nothing to sell. */
   content?: Content
+  webhookEndpoints?: ReadonlySet<string>
 }
 
 export interface Experiment {
@@ -55,7 +56,9 @@ export function checkReferences(draft: Draft, known: References, findings: Findi
     const path = under('/graph/steps', i, 'action')
     // No other key holds an expression: the body of a webhook is any JSON.
     inExpressions([action.condition, action.branches], path)
-    if (action.type === 'webhook') missing(path, 'Webhook endpoint', action.endpointId)
+    if (action.type === 'webhook' && !known.webhookEndpoints?.has(String(action.endpointId))) {
+      missing(path, 'Webhook endpoint', action.endpointId)
+    }
     if (action.type === 'grant_feature' && !known.features.has(String(action.featureId))) {
       missing(path, 'Feature', action.featureId)
     }

@@ -39,10 +39,14 @@ function trustBehind({ id, action }: DraftStep, outlet: string, before: string |
   }
   if (action.type === 'webhook') return action.gate === true && outlet === 'success' ? null : before
   if (action.type === 'branch') {
-    const forgeable = [...nodesOf(action.branches)].some(({ type }) => writable.has(type))
-    return forgeable ? `branch "${id}"` : before
+    return isForgeable(action.branches) ? `branch "${id}"` : before
   }
   return before
+}
+
+/** Whether conditions look at what a client can write. */
+export function isForgeable(conditions: unknown): boolean {
+  return [...nodesOf(conditions)].some(({ type }) => writable.has(type))
 }
 
 /** Nodes over what a client can write: properties, events, answers, and the segments made of them. */

@@ -45,6 +45,7 @@ import { tokens } from './tokens.ts'
 import { usageStats } from './usage-stats.ts'
 import { users } from './users.ts'
 import { type VersionServices, versions } from './versions.ts'
+import { webhookEndpoints } from './webhook-endpoints.ts'
 import { workspaces } from './workspaces.ts'
 
 export type WorkspaceApiServices = WorkspaceServices &
@@ -110,6 +111,7 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     builds(to, pool)
     await keyed.register(async (uploads) => artifacts(uploads, services))
     signingKeys(to, services)
+    webhookEndpoints(to, services)
     events(to, services)
     eventQueries(to, services)
     eventNames(to, services.listPool)

@@ -1,0 +1,5 @@
+export type { FeatureSource } from './apply/services.ts'
+export { journeySettings } from './store/journey-store.ts'
+export { selectGauges as selectEngineGauges } from './store/quarantine-store.ts'
+export { fireTimers } from './timers/fire.ts'
+export { runJourneys } from './timers/run.ts'
