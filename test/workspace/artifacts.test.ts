@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { hash, randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
 import { forgetBrokenUploads } from '../../src/experiences/index.ts'
-import { artefactPieceBytes, assetBytesMax, manifestBytesMax } from '../../src/kernel/limits.ts'
+import {
+  artefactPieceBytes,
+  assetBytesMax,
+  manifestBytesMax,
+  sceneBytesMax,
+  uploadsAtOnceMax,
+} from '../../src/kernel/limits.ts'
 import { upload } from '../harness/upload.ts'
 import { type Api, assertRefused, auditOf, startApi } from './api.ts'
 
@@ -110,6 +116,53 @@ test('a file may have as many bytes as clients take of its type, and not one mor
   assert.equal((await upload(to, streamed(Buffer.alloc(assetBytesMax, 1)), 'video/mp4')).status, 201)
   assertRefused(await upload(to, streamed(Buffer.alloc(assetBytesMax + 1, 2)), 'video/mp4'), 413, 'payload_too_large')
   assert.equal(await blobs(), before + 1)
+})
+
+test('a scene may have as many bytes as clients take of one', async () => {
+  const type = 'application/vnd.service.scene'
+  const bytes = Buffer.alloc(sceneBytesMax + 1, 3)
+  assert.equal((await upload(to, streamed(bytes.subarray(1)), type)).status, 201)
+  assertRefused(await upload(to, bytes, type), 413, 'payload_too_large')
+})
+
+test('so many files at once, and then 503 until one has arrived', async () => {
+  const open: ReadableStreamDefaultController[] = []
+  const waiting = Array.from({ length: uploadsAtOnceMax }, (_, n) => {
+    const stream = new ReadableStream({
+      start(controller) {
+        controller.enqueue(new Uint8Array([n, 42]))
+        open.push(controller)
+      },
+    })
+    return upload(to, stream, png)
+  })
+  let refused = await upload(to, randomBytes(10), png)
+  // Until all of them have been heard of.
+  for (let tries = 0; refused.status !== 503 && tries < 200; tries++) refused = await upload(to, randomBytes(10), png)
+  assertRefused(refused, 503, 'service_unavailable')
+  assert.ok(Number(refused.headers.get('retry-after')) >= 1)
+  for (const controller of open) controller.close()
+  for (const { status } of await Promise.all(waiting)) assert.equal(status, 201)
+  assert.equal((await upload(to, randomBytes(10), png)).status, 201)
+})
+
+test('an upload whose sender goes away leaves nothing that anybody sees, and its place is free again', async () => {
+  const before = (await api.pool.query('select 1 from artefact')).length
+  for (let n = 0; n < uploadsAtOnceMax + 1; n++) {
+    const gone = new AbortController()
+    const stream = new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(300_000)) })
+    const sent = fetch(`${api.url}/v1/artifacts`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${ws.key}`, 'content-type': png },
+      body: stream,
+      signal: gone.signal,
+      duplex: 'half',
+    } as RequestInit) // `duplex` is not in its type yet
+    setTimeout(() => gone.abort(), 50)
+    await assert.rejects(sent)
+  }
+  assert.equal((await upload(to, randomBytes(10), png)).status, 201)
+  assert.equal((await api.pool.query('select 1 from artefact')).length, before + 1)
 })
 
 test("404 for a project that is not the caller's, before the file is read", async () => {

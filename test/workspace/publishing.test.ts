@@ -193,7 +193,7 @@ describe('publishing', () => {
     assert.deepEqual(seqs, [8, 7, 6, 5, 4, 3, 2, 1])
   })
 
-  test('200 device steps are published within a second', async () => {
+  test('200 steps are published within a second', async (t) => {
     const stage = await aStage()
     const draft = aDraft()
     const each = Array.from({ length: 200 }, (_, n) => n)
@@ -209,6 +209,7 @@ describe('publishing', () => {
     const { status, body } = await stage.publish()
     const took = performance.now() - start
     assert.equal(status, 201, JSON.stringify(body))
+    t.diagnostic(`${took.toFixed(0)} ms`)
     assert.ok(took < 1000, `${took} ms`)
     assert.equal((await stage.releasesOf(1)).length, 50)
     assert.ok(draft.graph.steps.length < draftStepsMax)

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { must } from '../../src/kernel/assert.ts'
 import { type Reader, verifyRelease } from '../conformance/release.ts'
 import { aDraft, device, server } from '../harness/a-draft.ts'
-import { aManifest, aScreenDraft, runtime } from '../harness/a-screen-draft.ts'
-import { upload } from '../harness/upload.ts'
+import { aScreenDraft, runtime } from '../harness/a-screen-draft.ts'
+import { upload, uploadedDraft } from '../harness/upload.ts'
 import { type Api, assertRefused, auditOf, type Body, startApi, type Workspace } from './api.ts'
 
 const api: Api = await startApi()
@@ -53,31 +52,7 @@ async function aStage(): Promise<Stage> {
   }
 }
 
-/** The draft with screens, its files uploaded, in as many locales as wanted. */
-async function uploaded({ ws }: Stage, locales = ['en', 'de']) {
-  const to = { url: api.url, key: ws.key }
-  const file = async (bytes: Buffer, type: string) => {
-    const { status, body } = await upload(to, bytes, type)
-    assert.equal(status, 201, JSON.stringify(body))
-    return body.sha256 as string
-  }
-  const draft = aScreenDraft()
-  const [first, ...others] = locales
-  Object.assign(draft, { locales: { default: first, others } })
-  draft.render = {}
-  for (const locale of locales) {
-    const manifest = aManifest()
-    manifest.scene = { sha256: await file(randomBytes(5), 'application/vnd.service.scene'), sizeBytes: 5 }
-    for (const asset of manifest.assets) {
-      if (asset.sha256 !== undefined) asset.sha256 = await file(randomBytes(7), String(asset.contentType))
-    }
-    const sha256 = await file(Buffer.from(JSON.stringify(manifest)), 'application/json')
-    draft.render[locale] = { manifest: `sha256:${sha256}` }
-  }
-  const script = await file(randomBytes(9), 'application/octet-stream')
-  Object.assign(must(draft.screenBehaviors[0], 'there is one'), { script: `sha256:${script}` })
-  return draft
-}
+const uploaded = ({ ws }: Stage, locales?: string[]) => uploadedDraft({ url: api.url, key: ws.key }, locales)
 
 /** Releases of a publication with their locales. */
 async function releasesOf({ ws }: Stage, appId: string) {
