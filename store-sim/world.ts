@@ -44,6 +44,8 @@ export interface Connection {
   environmentHeader: string
   accountTokenNamespace: string | null
   clockAheadMs: number
+  /** Whether the project's test clock can be moved: a service without one knows the wall clock only. */
+  hasTestClock: boolean
 }
 
 /** A notification on its way, or gone. */

@@ -13,6 +13,7 @@ import { playProductShape } from '../playstore/types.ts'
 import { refuse } from '../refusal.ts'
 import { connect, connectShape } from '../service/connect.ts'
 import { log, type Sim, type SimApp } from '../world.ts'
+import { shorten } from './shorten.ts'
 
 const strict = { additionalProperties: false }
 const appleProducts = Type.Object(
@@ -21,6 +22,10 @@ const appleProducts = Type.Object(
 )
 const playProducts = Type.Object(
   { app: Type.Optional(Type.String()), products: Type.Array(playProductShape, { maxItems: 1000 }) },
+  strict,
+)
+const shortenShape = Type.Object(
+  { app: Type.Optional(Type.String()), month_ms: Type.Integer({ minimum: 1_000, maximum: 3_600_000 }) },
   strict,
 )
 const appShape = Type.Object({ app: Type.Optional(Type.String()) }, strict)
@@ -106,6 +111,14 @@ export const setup: Routes = {
     })
   },
 
+  'POST /sim/shorten': (sim, request) => {
+    const { app: id, month_ms: monthTakesMs } = bodyOf(shortenShape, request)
+    const apps = sim.world.apps.filter((app) => id === undefined || app.id === id)
+    for (const app of apps) shorten(app, monthTakesMs)
+    sim.changed()
+    return { body: { apps: apps.map(({ store, id: app, products }) => ({ store, app, products })) } }
+  },
+
   'POST /sim/certificates/rotate': async (sim) => {
     const [first] = sim.world.apps
     const at = first === undefined ? sim.wall() : nowOf(first.clock, sim.wall())
@@ -149,6 +162,7 @@ export function aboutApp(sim: Sim, app: SimApp) {
     now: new Date(nowOf(app.clock, sim.wall())).toISOString(),
     target: app.target?.url ?? null,
     connected_app_id: app.connection?.appId ?? null,
+    service_follows_clock: app.connection?.hasTestClock ?? false,
     ...(app.store === 'appstore' ? { app_apple_id: app.appAppleId } : {}),
   }
 }

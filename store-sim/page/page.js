@@ -25,6 +25,7 @@ const buyForm = document.querySelector('#buy form')
 let state = { apps: [], faults: [] }
 let lastLog = 0
 let drawn = ''
+let clocksDrawn = ''
 
 /** Text stays text: nothing that a store or a person wrote becomes markup. */
 function make(tag, props = {}, ...children) {
@@ -57,7 +58,15 @@ const nameOf = (app) => `${app.store === 'appstore' ? 'App Store' : 'Play'} · $
 const appChosen = () => state.apps[buyForm.app.selectedIndex] ?? state.apps[0]
 const time = (iso) => iso.slice(0, 19).replace('T', ' ')
 
+/** Made again only when something changed: a list that is open stays open while time goes by. */
 function drawClocks() {
+  const seen = JSON.stringify(state.apps.map(({ store, app, clock }) => [store, app, clock.mode]))
+  const times = [...document.querySelectorAll('.clock b')]
+  if (seen === clocksDrawn) {
+    for (const [i, app] of state.apps.entries()) times[i].textContent = time(app.now)
+    return
+  }
+  clocksDrawn = seen
   const clocks = state.apps.map((app) => {
     const move = (by) => act(() => ask('POST', '/sim/clock', { app: app.app, by }))
     const mode = make('select', {
@@ -74,6 +83,12 @@ function drawClocks() {
   })
   byId('clocks').replaceChildren(...clocks)
 }
+
+byId('shorten').onclick = () =>
+  act(async () => {
+    await ask('POST', '/sim/shorten', { month_ms: 20_000 })
+    tell('what is sold from now on lasts 20 seconds for a month', 'good')
+  })
 
 function drawChoices() {
   const kept = buyForm.app.selectedIndex
@@ -271,7 +286,12 @@ async function drawScenarios() {
     tell(passed ? `${name}: as expected` : `${name}: ${why}`, passed ? 'good' : 'bad')
   }
   const rows = scenarios.map(({ name, says }) =>
-    make('p', {}, make('button', { textContent: 'run', onclick: () => act(run(name)) }), ` ${says}`),
+    make(
+      'p',
+      {},
+      make('button', { textContent: 'run', onclick: () => act(run(name)) }),
+      make('span', { textContent: says }),
+    ),
   )
   byId('scenarios').replaceChildren(...rows)
 }

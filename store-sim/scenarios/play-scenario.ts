@@ -29,7 +29,7 @@ export async function playScenario(theatre: Theatre, scenario: Scenario): Promis
   const { name } = scenario
   try {
     const stage = await setStage(theatre.sim, theatre.service, scenario.store, scenario.settings)
-    const pace = await setPace(theatre.sim, stage)
+    const pace = await setPace(theatre.sim, stage, stage.followsClock)
     const held = new Map<string, Held>()
     for (const [i, step] of scenario.steps.entries()) {
       const why = await play({ theatre, stage, pace, held }, step).catch((error: unknown) => String(error))

@@ -11,8 +11,7 @@ export interface Service {
 
 /** A project made for one scenario, with an app of its own, connected to the simulator. */
 export interface Stage {
-  appId: string
-  projectId: string
+  followsClock: boolean
   /** Bundle id or package name. */
   name: string
   store: Store
@@ -76,14 +75,21 @@ export async function setStage(sim: string, service: Service, store: Store, sett
   for (const feature of features) await call('POST', '/features', { project_id: projectId, ...feature })
   for (const product of products)
     await call('POST', '/products', { project_id: projectId, name: product.key, ...product })
-  await ask(sim, 'POST', '/sim/connect', {
+  const about = await ask(sim, 'POST', '/sim/connect', {
     workspace_base_url: service.workspaceBaseUrl,
     secret_key: service.secretKey,
     app_id: appId,
     namespace: service.namespace,
   })
   if (Object.keys(settings).length > 0) await call('PATCH', `/apps/${appId}/store_settings`, settings)
-  return { appId, projectId, name, store, keys, origin: new URL(service.workspaceBaseUrl).origin, call }
+  return {
+    followsClock: about.service_follows_clock,
+    name,
+    store,
+    keys,
+    origin: new URL(service.workspaceBaseUrl).origin,
+    call,
+  }
 }
 
 /** The simulator itself, over HTTP like everybody. */

@@ -5,7 +5,7 @@ import { serviceAccountFile } from '../pki/keys.ts'
 import { refuse } from '../refusal.ts'
 import type { Connection, Sim, SimApp, Target } from '../world.ts'
 import { callService, type ServiceAnswer } from './call.ts'
-import { followClock } from './test-clock.ts'
+import { followClock, hasTestClock } from './test-clock.ts'
 
 const text = Type.String({ minLength: 1, maxLength: 400 })
 
@@ -53,6 +53,7 @@ export async function connect(sim: Sim, request: Static<typeof connectShape>): P
     publishableKey: usableKey(keys),
     accountTokenNamespace,
     clockAheadMs: 0,
+    hasTestClock: await hasTestClock({ ...to, projectId }),
   }
   await followClock(sim, app, nowOf(app.clock, sim.wall()))
   sim.changed()

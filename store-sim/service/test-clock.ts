@@ -1,4 +1,4 @@
-import { log, type Sim, type SimApp } from '../world.ts'
+import { type Connection, log, type Sim, type SimApp } from '../world.ts'
 import { callService } from './call.ts'
 
 /** Less than what verification forgives. */
@@ -7,12 +7,23 @@ const toleranceMs = 1_000
 /** Keeps the connected project's test clock from lagging behind the app's time. That clock never goes back, nor do we. */
 export async function followClock(sim: Sim, app: SimApp, at: number): Promise<void> {
   const { connection } = app
-  if (connection === null) return
+  if (connection === null || !connection.hasTestClock) return
   const aheadMs = at - sim.wall()
   if (aheadMs <= connection.clockAheadMs + toleranceMs) return
-  const answer = await callService(connection, 'PUT', `/projects/${connection.projectId}/test_clock`, {
-    offset_ms: aheadMs,
-  })
-  if (answer.ok) connection.clockAheadMs = aheadMs
-  else log(sim, { kind: 'control', what: 'PUT test_clock', status: answer.status, detail: answer.body })
+  const { ok, status, body } = await setTestClock(connection, aheadMs)
+  // A conflict: it is further ahead than that already.
+  if (ok || status === 409) connection.clockAheadMs = aheadMs
+  else log(sim, { kind: 'control', what: 'PUT test_clock', status, detail: body })
+}
+
+export async function hasTestClock(to: Parameters<typeof setTestClock>[0]): Promise<boolean> {
+  const { status } = await setTestClock(to, 0)
+  return status !== 404 && status !== 405
+}
+
+function setTestClock(
+  to: Pick<Connection, 'workspaceBaseUrl' | 'secretKey' | 'environmentHeader' | 'projectId'>,
+  offsetMs: number,
+) {
+  return callService(to, 'PUT', `/projects/${to.projectId}/test_clock`, { offset_ms: offsetMs })
 }

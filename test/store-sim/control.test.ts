@@ -188,6 +188,18 @@ test('the catalogue is what tests say it is', async () => {
     assert.equal((await sim.call('PUT', '/sim/appstore/products', { products: [product] })).status, 400)
 })
 
+test('everything sold can last less, down to seconds', async () => {
+  await using sim = await openSim()
+  await sim.control('POST', '/sim/shorten', { app: bundle, month_ms: 12_000 })
+  const apple = await sim.buyApple({ productId: monthly })
+  assert.equal(Date.parse(apple.expiresAt) - noon, 12_000)
+  const android = await sim.buyPlay({ productId: 'pro_monthly' })
+  assert.equal(Date.parse(android.expiresAt) - noon, 12_000)
+  const trial = await sim.buyApple({ account: 'ben', productId: monthly, offer: 'trial' })
+  assert.equal(Date.parse(trial.expiresAt) - noon, 3_000)
+  assert.equal((await sim.call('POST', '/sim/shorten', { month_ms: 999 })).status, 400)
+})
+
 test('the world survives a restart, and a reset begins anew', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'store-sim-'))
   try {
