@@ -32,6 +32,7 @@ export {
 } from './endpoints/endpoints.ts'
 export { assign, peekAssignments } from './experiments/assign.ts'
 export { countExposures } from './experiments/consumer.ts'
+export { type Decision, decide as decideVariant } from './experiments/decide.ts'
 export { selectExperimentPage as listExperiments } from './experiments/experiment-store.ts'
 export {
   createExperiment,
@@ -45,7 +46,7 @@ export { holdOut } from './experiments/holdout.ts'
 export { beginPhase, changeExperiment, concludeExperiment, type ExperimentVerb } from './experiments/lifecycle.ts'
 export { experimentEraser, experimentParticipant } from './experiments/participant.ts'
 export { resultsOf } from './experiments/results.ts'
-export type { Experiment, Terms } from './experiments/types.ts'
+export type { Assignment, Experiment, Terms } from './experiments/types.ts'
 export { evaluate, passes } from './ir/evaluate.ts'
 export type { FeatureFact, IrFacts } from './ir/facts.ts'
 export { nodesOf } from './ir/grammar.ts'

@@ -259,6 +259,8 @@ export const profileArmsMax = 256
 export const profileBytesMax = 8 * MiB
 /** Open journeys of one customer that are looked at: many times the arms that fit. */
 export const openJourneysMax = 5000
+/** Assignments of one customer, over experiments and phases, that are looked at. */
+export const customerAssignmentsMax = 5000
 /** Questions about profiles travel together up to this many, and so many wait. */
 export const profileBatchMax = 256
 export const profileWaitingMax = 20_000

@@ -54,7 +54,7 @@ function currentOf(authored: Authored, rowId: number): Current {
 function inputOf(authored: Authored[], person: Partial<Person> = {}, more: Partial<Delivery> = {}): ProfileInput {
   const releases = new Map(authored.map((one) => [releaseOf(one).sha256, one.unverified ? null : releaseOf(one)]))
   const delivery: Delivery = {
-    ...{ revision: 1n, segments: new Map(), named: new Set() },
+    ...{ revision: 1n, segments: new Map(), named: new Set(), experiments: new Map() },
     experiences: authored.map(({ id }, rowId) => ({ rowId, id })),
     current: new Map([['app', authored.map(currentOf)]]),
     release: (_appId, sha256) => releases.get(sha256),
@@ -69,6 +69,7 @@ function inputOf(authored: Authored[], person: Partial<Person> = {}, more: Parti
     person: {
       ...{ customerId: 'c', now, accounts: new Map(), versions: 0n, revision: 1n, rev: 1n, properties: {} },
       ...{ members: new Map(), edges: new Map(), segments: new Set(), enrolments: new Map(), journeys: [] },
+      ...{ assignments: new Map() },
       ...person,
     },
   }
@@ -176,7 +177,7 @@ describe('a profile', () => {
     }
     assert.deepEqual(assemble({ ...input, delivery: partly }), {
       kind: 'missing',
-      missing: { releases: [{ appId: 'app', sha256 }], pins: [], segments: false },
+      missing: { releases: [{ appId: 'app', sha256 }], pins: [], assignments: [], segments: false },
     })
   })
 })

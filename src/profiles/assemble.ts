@@ -11,6 +11,8 @@ import type { Ms, OpenJourney, ProfileInput } from './types.ts'
 export interface Missing {
   releases: { appId: string; sha256: string }[]
   pins: Pin[]
+  /** Experiments whose variant is to be stored before it is told. */
+  assignments: string[]
   /** Memberships of segments that were not looked up. */
   segments: boolean
 }
@@ -45,7 +47,7 @@ export function assemble(input: ProfileInput, trace?: Trace): Assembly {
       arms.push({ stamp: current, legId: current.entryLegId, release, binding: { type: 'new' } })
     }
   }
-  const missing: Missing = { releases: [], pins: [], segments: false }
+  const missing: Missing = { releases: [], pins: [], assignments: [], segments: false }
   for (const journey of person.journeys) {
     const onward = judgeContinue(input, journey)
     if (onward.kind === 'arm') arms.push(onward.arm)
@@ -59,7 +61,10 @@ export function assemble(input: ProfileInput, trace?: Trace): Assembly {
   for (const [arm, reason] of admitted.left) note(trace, arm, reason)
   missing.releases = admitted.missing
   missing.segments = !areLookedUp(input, admitted.facts)
-  if (missing.releases.length + missing.pins.length > 0 || missing.segments) return { kind: 'missing', missing }
+  // Whoever asks why is told what would be given, and nothing is.
+  if (!trace) missing.assignments = [...admitted.facts.fresh]
+  const { releases, pins, assignments, segments } = missing
+  if (releases.length + pins.length + assignments.length > 0 || segments) return { kind: 'missing', missing }
   return { kind: 'profile', bytes: bodyOf(head, admitted), validUntil: Number.isFinite(until) ? until : null }
 }
 

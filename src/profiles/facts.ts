@@ -1,4 +1,4 @@
-import type { DeliveredRelease } from '../experiences/index.ts'
+import { type Decision, type DeliveredRelease, decideVariant } from '../experiences/index.ts'
 import type { ProfileInput } from './types.ts'
 
 const kinds = ['properties', 'memberships', 'assignments'] as const
@@ -8,30 +8,50 @@ const declaredAs = { properties: 'propertyKeys', memberships: 'segmentIds', assi
 /** Members of the three objects as JSON, by key: exactly what the releases declare. */
 export interface Facts {
   entries: Record<Kind, Map<string, string>>
+  /** Experiments that give the customer a variant with this profile: to be stored before it is told. */
+  fresh: Set<string>
 }
 
 export function noFacts(): Facts {
-  return { entries: { properties: new Map(), memberships: new Map(), assignments: new Map() } }
+  return { entries: { properties: new Map(), memberships: new Map(), assignments: new Map() }, fresh: new Set() }
+}
+
+export interface AddedFact {
+  kind: Kind
+  key: string
+  entry: string
+  isFresh: boolean
 }
 
 /** What a further release adds, and how many bytes that is. */
-export function factsOf(input: ProfileInput, { entries }: Facts, release: DeliveredRelease) {
-  const added: [Kind, string, string][] = []
+export function factsOf(
+  input: ProfileInput,
+  { entries }: Facts,
+  release: DeliveredRelease,
+): { added: AddedFact[]; bytes: number } {
+  const added: AddedFact[] = []
   let bytes = 0
   for (const kind of kinds) {
     let count = entries[kind].size
     for (const key of release.facts[declaredAs[kind]]) {
-      if (entries[kind].has(key)) continue
-      const entry = `${JSON.stringify(key)}:${factOf(input, kind, key)}`
-      bytes += Buffer.byteLength(entry) + (count++ > 0 ? 1 : 0)
-      added.push([kind, key, entry])
+      const there = entries[kind].get(key)
+      // A variant that one release does not list may be one of another's.
+      if (there !== undefined && !(kind === 'assignments' && there.endsWith(':null'))) continue
+      const { value, isFresh } = factOf(input, kind, key, release)
+      const entry = `${JSON.stringify(key)}:${value}`
+      if (entry === there) continue
+      bytes += there === undefined ? Buffer.byteLength(entry) + (count++ > 0 ? 1 : 0) : entry.length - there.length
+      added.push({ kind, key, entry, isFresh })
     }
   }
   return { added, bytes }
 }
 
-export function addFacts({ entries }: Facts, added: readonly [Kind, string, string][]): void {
-  for (const [kind, key, entry] of added) entries[kind].set(key, entry)
+export function addFacts({ entries, fresh }: Facts, added: readonly AddedFact[]): void {
+  for (const { kind, key, entry, isFresh } of added) {
+    entries[kind].set(key, entry)
+    if (isFresh) fresh.add(key)
+  }
 }
 
 export function factsJson({ entries }: Facts): string {
@@ -42,17 +62,45 @@ export function factsJson({ entries }: Facts): string {
   return `{${kinds.map(object).join(',')}}`
 }
 
-function factOf({ person, delivery }: ProfileInput, kind: Kind, key: string): string {
+function factOf(
+  input: ProfileInput,
+  kind: Kind,
+  key: string,
+  release: DeliveredRelease,
+): { value: string; isFresh: boolean } {
+  const { person, delivery } = input
   switch (kind) {
-    case 'properties':
+    case 'properties': {
       // A stored null is a value.
-      if (!Object.hasOwn(person.properties, key)) return '{"present":false}'
-      return `{"present":true,"value":${JSON.stringify(person.properties[key])}}`
+      const has = Object.hasOwn(person.properties, key)
+      const value = has ? `{"present":true,"value":${JSON.stringify(person.properties[key])}}` : '{"present":false}'
+      return { value, isFresh: false }
+    }
     case 'memberships': {
       const segment = delivery.segments.get(key)
-      return String(segment !== undefined && person.members.has(segment.versionId))
+      return { value: String(segment !== undefined && person.members.has(segment.versionId)), isFresh: false }
     }
-    case 'assignments':
-      return 'null'
+    case 'assignments': {
+      const decision = decisionOf(input, key)
+      // What no signed step lists acts like none.
+      const isListed = decision !== null && release.variants.get(key)?.has(decision.assignment.variantId)
+      if (!isListed) return { value: 'null', isFresh: decision?.fresh ?? false }
+      const { variantId, isHoldout } = decision.assignment
+      return { value: JSON.stringify({ variantId, isHoldout }), isFresh: decision.fresh }
+    }
   }
+}
+
+/** Nobody without a record has a variant, but of an experiment that is concluded. */
+function decisionOf({ person, delivery }: ProfileInput, id: string): Decision {
+  const experiment = delivery.experiments.get(id)
+  if (!experiment) return null
+  const { audienceSegmentId, id: row, phase, status } = experiment
+  if (person.customerId === undefined && status !== 'concluded') return null
+  const audience = audienceSegmentId === null ? undefined : delivery.segments.get(audienceSegmentId)
+  return decideVariant(experiment, {
+    customerId: person.customerId ?? '',
+    stored: person.assignments.get(`${row} ${phase}`),
+    inAudience: audienceSegmentId === null || (audience !== undefined && person.members.has(audience.versionId)),
+  })
 }

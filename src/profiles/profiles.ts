@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import type { Pool } from '../db/pool.ts'
 import type { Catalogues, Whose } from '../entitlements/index.ts'
-import type { Deliveries } from '../experiences/index.ts'
+import { assign, type Deliveries } from '../experiences/index.ts'
 import { refuse } from '../kernel/errors.ts'
 import { profileTagsMax, profileTriesMax } from '../kernel/limits.ts'
 import { retryAfterS } from '../kernel/retry-after.ts'
 import type { AppScope, Scope } from '../tenancy/index.ts'
-import { assemble, type Trace } from './assemble.ts'
+import { assemble, type Missing, type Trace } from './assemble.ts'
 import { createReadPerson, type ReadOptions } from './read.ts'
 import type { Ground, Person, Wire } from './types.ts'
 import { createUnchanged } from './unchanged.ts'
@@ -15,6 +16,8 @@ import type { Remembered } from './unchanged-store.ts'
 export interface ProfileOptions extends ReadOptions {
   catalogues: Catalogues
   deliveries: Deliveries
+  /** For what is written when something is first delivered. */
+  writePool: Pool
   wire: Wire
 }
 
@@ -80,8 +83,16 @@ export function createProfiles(options: ProfileOptions): Profiles {
         return { person, profile: { tag: tagOf(bytes), bytes, validUntil } }
       }
       await delivery.fetch(assembly.missing)
+      await give(whose.scope, person, assembly.missing)
     }
     throw moving()
+  }
+
+  /** Committed before anybody is told of it. With all that is delivered known, so that nobody is given what is not sent. */
+  async function give(scope: Scope, { customerId, now }: Person, { assignments, releases, pins }: Missing) {
+    if (customerId === undefined || assignments.length === 0 || releases.length + pins.length > 0) return
+    const questions = assignments.map((experimentId) => ({ experimentId, customerId }))
+    await options.writePool.transaction((tx) => assign(tx, scope, questions, now))
   }
 
   function remember(key: string, scope: Scope, { tag, validUntil }: Profile, person: Person): void {

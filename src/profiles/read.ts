@@ -4,7 +4,7 @@ import { pipeline, type RawRow } from '../db/raw.ts'
 import { verb } from '../db/verb.ts'
 import { readStandings, refuseDeleted, type WholeStanding, type Whose } from '../entitlements/index.ts'
 import type { JsonObject } from '../events/index.ts'
-import type { Delivery } from '../experiences/index.ts'
+import type { Assignment, Delivery } from '../experiences/index.ts'
 import { must } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Refusal } from '../kernel/errors.ts'
@@ -89,7 +89,7 @@ function askedOf(queries: readonly PersonQuery[]): Asked[] {
 }
 
 function personOf(standing: WholeStanding, row: RawRow, segments: ReadonlySet<string>): Person {
-  const [, , revision, rev, properties, members, edges, enrolments, journeys] = row
+  const [, , revision, rev, properties, members, edges, enrolments, journeys, assignments] = row
   return {
     ...standing,
     revision: BigInt(revision ?? 0),
@@ -105,7 +105,14 @@ function personOf(standing: WholeStanding, row: RawRow, segments: ReadonlySet<st
       ]),
     ),
     journeys: (JSON.parse(journeys ?? '[]') as JourneyRow[]).map(journeyOf),
+    assignments: new Map((JSON.parse(assignments ?? '[]') as AssignmentRow[]).map(assignmentOf)),
   }
+}
+
+type AssignmentRow = [number, number, string, boolean]
+
+function assignmentOf([experimentId, phase, variantId, isHoldout]: AssignmentRow): [string, Assignment] {
+  return [`${experimentId} ${phase}`, { variantId, isHoldout }]
 }
 
 type JourneyRow = [string, string, number, number, string, number, string | null, boolean, string, string]

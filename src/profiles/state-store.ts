@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { bools, int4s, texts } from '../db/binary-array.ts'
 import { type RawRow, raw, type Statement } from '../db/raw.ts'
-import { openJourneysMax } from '../kernel/limits.ts'
+import { customerAssignmentsMax, openJourneysMax } from '../kernel/limits.ts'
 
 /** Whose state, and what of it. */
 export interface StateQuery {
@@ -91,6 +91,16 @@ const readStates: Statement = {
             and ended_at_ms is null
           limit $12
         ) open
+      ),
+      (
+        select json_agg(json_build_array(experiment_id, phase, variant_id, is_holdout))
+        from (
+          select *
+          from experiment_assignment
+          where scope_id = q.scope_id
+            and customer_id = c.id
+          limit $13
+        ) sticky
       )
     from unnest($1::int[], $2::int[], $3::text[], $4::text[], $5::bool[])
       as q(n, scope_id, distinct_id, customer_id, with_properties)
@@ -106,7 +116,7 @@ const readStates: Statement = {
     ) c`,
 }
 
-/** Per query: n, customer, revision of the catalogue, the customer's number, properties, memberships, edges, enrolments, open journeys. */
+/** Per query: n, customer, revision of the catalogue, the customer's number, properties, memberships, edges, enrolments, open journeys, assignments. */
 export function selectStates(
   client: pg.ClientBase,
   queries: readonly StateQuery[],
@@ -126,5 +136,6 @@ export function selectStates(
     ...pairs(({ edgeSegments }) => edgeSegments),
     ...pairs(({ enrolments }) => enrolments),
     openJourneysMax,
+    customerAssignmentsMax,
   ])
 }

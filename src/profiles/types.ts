@@ -1,6 +1,6 @@
 import type { Catalogue, WholeStanding } from '../entitlements/index.ts'
 import type { JsonObject } from '../events/index.ts'
-import type { Delivery } from '../experiences/index.ts'
+import type { Assignment, Delivery } from '../experiences/index.ts'
 import type { WireNames } from '../kernel/wire-names.ts'
 import type { AppScope } from '../tenancy/index.ts'
 
@@ -61,6 +61,8 @@ export interface Person extends WholeStanding {
   /** By number of the Experience; never enrolled: not there. */
   enrolments: ReadonlyMap<number, Counted>
   journeys: readonly OpenJourney[]
+  /** By number of the experiment and phase. */
+  assignments: ReadonlyMap<string, Assignment>
 }
 
 /** What all profiles of a scope are made of: read once for each revision of the catalogue. */

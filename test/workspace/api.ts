@@ -139,7 +139,7 @@ export async function startApi(): Promise<Api> {
   const names = wireNames('service')
   const cdn = 'https://cdn.example/'
   const profiles = createProfiles({
-    ...{ pool: ledgerPool, tombstoneKey, clock, catalogues },
+    ...{ pool: ledgerPool, tombstoneKey, clock, catalogues, writePool: pool },
     deliveries: createDeliveries({ pool, directory, names }),
     wire: { names, renderBaseUrl: cdn, assetBaseUrl: cdn },
   })

@@ -4,6 +4,8 @@ import type { Pool } from '../../db/pool.ts'
 import { deliveredReleaseBytesMax, pinnedStampsMax } from '../../kernel/limits.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
 import type { Directory, Scope } from '../../tenancy/index.ts'
+import { selectAllExperiments } from '../experiments/experiment-store.ts'
+import type { Experiment } from '../experiments/types.ts'
 import {
   selectCurrent,
   selectExperienceIds,
@@ -30,6 +32,8 @@ export interface Delivery {
   current: ReadonlyMap<string, Current[]>
   /** Those that any of it names, by id; without one that serves: not there. */
   segments: ReadonlyMap<string, ServingSegment>
+  /** By id, as drafts and legs name them. */
+  experiments: ReadonlyMap<string, Experiment>
   /** Ids of segments that what was read so far names; another set once there are more. */
   readonly named: ReadonlySet<string>
   /** Undefined: not read yet; null: there is none that verifies. */
@@ -87,7 +91,7 @@ async function load(
   scope: Scope,
   releases: Releases,
 ): Promise<Delivery> {
-  const { revision, experiences, rows, legs, segments } = await pool.transaction(async (tx) => {
+  const { revision, experiences, rows, legs, segments, experiments } = await pool.transaction(async (tx) => {
     await tx.query('set transaction isolation level repeatable read read only')
     const current = await selectCurrent(tx, scope)
     return {
@@ -96,11 +100,13 @@ async function load(
       rows: current,
       legs: await selectLegs(tx, scope, current),
       segments: await servingSegments(tx, scope),
+      experiments: await selectAllExperiments(tx, scope),
     }
   })
   const byStamp = Map.groupBy(legs, (leg) => `${leg.app_id} ${leg.seq}`)
   const current = rows.map((row) => currentOf(row, byStamp.get(`${row.app_id} ${row.seq}`) ?? []))
-  let named: ReadonlySet<string> = new Set(current.flatMap((one) => [...one.segments]))
+  const audiences = experiments.flatMap(({ audienceSegmentId }) => audienceSegmentId ?? [])
+  let named: ReadonlySet<string> = new Set([...current.flatMap((one) => [...one.segments]), ...audiences])
   const pins = new LRUCache<string, { stamp: Stamp | null }>({ max: pinnedStampsMax })
   const underWay = new Map<string, Promise<void>>()
   // A signature that counts at one revision may not at the next.
@@ -128,6 +134,7 @@ async function load(
   }
 
   return {
+    experiments: new Map(experiments.map((one) => [one.publicId, one])),
     ...{ revision, experiences, segments, current: Map.groupBy(current, ({ appId }) => appId) },
     get named() {
       return named

@@ -19,7 +19,7 @@ export interface Stamp {
   defaultLocale: string
   /** By leg, then by locale. */
   legs: Map<string, Map<string, LegRelease>>
-  /** Segments that its draft names anywhere. */
+  /** Segments that it names anywhere. */
   segments: Set<string>
 }
 
@@ -64,9 +64,11 @@ export function stampOf(row: StampRow, legs: readonly LegRow[], draft = draftOf(
 export function currentOf(row: PointerRow, legs: readonly LegRow[]): Current {
   const draft = draftOf(row)
   const plan = JSON.parse(row.plan) as Plan // it was written by the compiler
-  const { trigger, frequency, eligibility } = draft.policy.entry
+  // What it asks of past events, the plan asks of Segments.
+  const { trigger, frequency, eligibility } = plan.policy.entry
   return {
     ...stampOf(row, legs, draft),
+    segments: segmentsIn([draft, plan.policy]),
     ...{ status: row.status, platforms: draft.platforms, isDeviceEnrolled: plan.isDeviceEnrolled },
     ...{ entryLegId: plan.sections[plan.entry]?.legId ?? '', trigger, frequency },
     eligibility: (eligibility ?? null) as Current['eligibility'], // an envelope: it was judged before it was frozen
@@ -76,9 +78,9 @@ export function currentOf(row: PointerRow, legs: readonly LegRow[]): Current {
   }
 }
 
-function segmentsIn(draft: Draft): Set<string> {
+function segmentsIn(parts: unknown): Set<string> {
   const named = new Set<string>()
-  for (const { type, id, segmentId } of nodesOf(draft)) {
+  for (const { type, id, segmentId } of nodesOf(parts)) {
     if (type === 'Segment' && typeof id === 'string') named.add(id)
     if (typeof segmentId === 'string') named.add(segmentId)
   }
