@@ -32,10 +32,13 @@ export interface Trace {
 export function assemble(input: ProfileInput, trace?: Trace): Assembly {
   const { catalogue, app, person } = input
   const { features, validUntil } = activeFeatures(catalogue, app.platform, person)
-  let until = validUntil ?? Number.POSITIVE_INFINITY
+  const { clockOffsetMs } = catalogue
+  const now = person.now - clockOffsetMs
+  // From here on an instant of the database's clock.
+  let until = (validUntil ?? Number.POSITIVE_INFINITY) - clockOffsetMs
   const arms: Arm[] = []
   for (const { rowId, id, current } of experiencesOf(input, trace)) {
-    const judged = judgeNew({ ...input, features, experienceRowId: rowId, current })
+    const judged = judgeNew({ ...input, now, features, experienceRowId: rowId, current })
     until = Math.min(until, judged.validUntil)
     const { failed, passed, release } = judged
     if (trace) {

@@ -26,6 +26,8 @@ export interface Check {
 
 /** One Experience in one app. */
 export interface Asked extends ProfileInput {
+  /** Not the test clock's, which moves access only. */
+  now: Ms
   features: readonly ActiveFeature[]
   experienceRowId: number
   /** What holds in this app; undefined: nothing ever did. */
@@ -110,7 +112,7 @@ function isVerified({ current, delivery, app, locale }: Asked, judged: Judged): 
 }
 
 /** An edge lets in once, and only what happened to the customer is one. */
-function segmentState({ current, delivery, person }: Asked): Verdict {
+function segmentState({ current, delivery, person, now }: Asked): Verdict {
   if (current?.trigger.type !== 'segment_enter' && current?.trigger.type !== 'segment_leave') return passes
   const { segmentId, type } = current.trigger
   const segment = delivery.segments.get(segmentId)
@@ -123,7 +125,7 @@ function segmentState({ current, delivery, person }: Asked): Verdict {
   const times = person.enrolments.get(current.experienceRowId)?.times ?? []
   if (times.some((time) => time >= at)) return { failed: `enrolled since the edge of ${iso(at)}` }
   const over = at + membershipChangeDays * dayMs
-  return person.now < over ? { validUntil: over } : { failed: `the edge of ${iso(at)} is too old` }
+  return now < over ? { validUntil: over } : { failed: `the edge of ${iso(at)} is too old` }
 }
 
 function enteredAt(since: Ms | undefined, last: Edge | undefined): Ms | null {
@@ -135,29 +137,29 @@ function leftAt(last: Edge | undefined): Ms | null {
   return last?.edge === 'left' && last.isEvent ? last.at : null
 }
 
-function isEligible({ current, delivery, person, features }: Asked): Verdict {
+function isEligible({ current, delivery, person, now, features }: Asked): Verdict {
   if (!current?.eligibility) return passes
   const truth = evaluate(current.eligibility.expr, {
-    nowMs: person.now,
+    nowMs: now,
     properties: person.properties,
     ...membershipsOf(delivery, person),
     features: Object.fromEntries(features.map(({ id, unlimited, balance }) => [id, { unlimited, balance }])),
   })
-  const until = current.readsClock ? { validUntil: person.now } : {}
+  const until = current.readsClock ? { validUntil: now } : {}
   return truth === true ? until : { failed: truth === 'unknown' ? 'unknown' : 'not true', ...until }
 }
 
 /** As every enrolment is judged, whatever lets somebody in. */
-function frequency({ current, person }: Asked): Verdict {
+function frequency({ current, person, now }: Asked): Verdict {
   if (!current || current.frequency.type === 'every_match') return passes
   const { count = 0, times = [] } = person.enrolments.get(current.experienceRowId) ?? {}
   if (current.frequency.type === 'one_time') {
     return count === 0 ? passes : { failed: `enrolled${times[0] === undefined ? '' : ` ${iso(Math.max(...times))}`}` }
   }
   const windowMs = windowMsOf(current.frequency.window)
-  const inside = times.filter((time) => Math.abs(person.now - time) < windowMs)
+  const inside = times.filter((time) => Math.abs(now - time) < windowMs)
   if (inside.length === 0) {
-    const next = times.filter((time) => time > person.now).map((time) => time - windowMs + 1)
+    const next = times.filter((time) => time > now).map((time) => time - windowMs + 1)
     return next.length > 0 ? { validUntil: Math.min(...next) } : passes
   }
   const last = Math.max(...inside)

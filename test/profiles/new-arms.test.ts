@@ -291,4 +291,21 @@ describe('an unchanged profile', () => {
     assert.equal(again.status, 200)
     assert.equal((await profile('anon')).tag, (await profile('person')).tag)
   })
+
+  test('holds until time changes it, also where a test clock runs ahead', async () => {
+    const { project, app, profile } = await openStage(service)
+    await project.feature('exports')
+    const ahead = 40 * 24 * 3600_000
+    const clock = { body: { offset_ms: ahead }, environment: 'test' }
+    assert.equal((await service.workspace('PUT', `/projects/${project.id}/test_clock`, clock)).status, 200)
+    const expires = Date.now() + ahead + 4000
+    await project.grant('ada', { feature: 'exports', allowance: 3, expires_at: new Date(expires).toISOString() })
+    const { tag, body } = await profile('ada')
+    assert.equal(body.features.length, 1)
+    const ask = async () => (await app.post('/profile', { distinct_id: 'ada' }, { 'if-none-match': tag })).status
+    assert.equal(await ask(), 304)
+    await eventually(async () => (await ask()) === 200, 20_000)
+    assert.ok(Date.now() + ahead >= expires)
+    assert.deepEqual((await profile('ada')).body.features, [])
+  })
 })
