@@ -136,7 +136,12 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const eventLog = started.use(createLog({ url, tombstoneKey, clock, guard: guard.check }))
   const { renderBaseUrl, assetBaseUrl } = config
   const deliveries = createDeliveries({ pool, directory, names })
-  const profiles = createProfiles({ ...reads, writePool: pool, deliveries, wire: { names, renderBaseUrl, assetBaseUrl } })
+  const profiles = createProfiles({
+    ...reads,
+    writePool: pool,
+    deliveries,
+    wire: { names, renderBaseUrl, assetBaseUrl },
+  })
   const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
   const standing = createStanding(reads)
   const { purchase, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, standing)
