@@ -29,8 +29,8 @@ export async function demoExperiences(
   for (const { key: idOrKey, name, draft } of each) {
     await createExperience(tx, scope, { key: idOrKey, name })
     await saveDraft(tx, [scope], idOrKey, { draft, revision: 0 })
-    const { experience, version } = await freeze(tx, scope, idOrKey, { note: null, keptDays }, services)
-    const command = { versionId: version.publicId, by: 'setup', at: new Date(systemClock.now()) }
+    const { experience, version, made } = await freeze(tx, scope, idOrKey, { note: null, keptDays }, services)
+    const command = { versionId: version.publicId, made, by: 'setup', at: new Date(systemClock.now()) }
     await activate(tx, scope, experience, command, services)
   }
 }

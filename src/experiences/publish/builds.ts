@@ -23,14 +23,23 @@ export interface Compiled {
   previews: Record<string, unknown>
 }
 
+/** What a draft is for each of its platforms. */
+export type Made = ReadonlyMap<Platform, Compiled>
+
 /** A draft that is right, compiled for each of its platforms. 400 `draft_invalid` with issues for any other. */
 export function compileFor(
   value: unknown,
   { experience, known }: { experience: Experience; known: Known },
-): { draft: Draft; made: Map<Platform, Compiled> } {
+): { draft: Draft; made: Made } {
   const { draft, findings } = validateDraft(value, known)
   const made = new Map<Platform, Compiled>()
   for (const platform of draft?.platforms ?? []) {
+    // Only what screens sell differs by store.
+    const [same] = (draft?.screens ?? []).length === 0 ? made.values() : []
+    if (same) {
+      made.set(platform, same)
+      continue
+    }
     const result = draft && compileDraft({ draft, experience, known, platform }, findings)
     if (!draft || !result) break
     const locales = [draft.locales.default, ...(draft.locales.others ?? [])]

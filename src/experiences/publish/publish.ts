@@ -6,7 +6,7 @@ import { canonicalJson } from '../../kernel/canonical-json.ts'
 import { Refusal, refuse } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { targetAppsMax } from '../../kernel/limits.ts'
-import { type App, listApps, type Platform, type Scope } from '../../tenancy/index.ts'
+import { type App, listApps, type Scope } from '../../tenancy/index.ts'
 import { type Experience, updateExperience } from '../authoring/experience-store.ts'
 import { getDraft, getExperience } from '../authoring/experiences.ts'
 import { loadKnown, type Settings } from '../authoring/load-known.ts'
@@ -16,7 +16,7 @@ import type { Draft } from '../draft/draft.ts'
 import type { DraftIssue } from '../draft/findings.ts'
 import { openSigner } from '../keys/signer.ts'
 import { selectBuilds } from './build-store.ts'
-import { type Built, buildIn, type Compiled, checkFiles, compileFor, restored } from './builds.ts'
+import { type Built, buildIn, checkFiles, compileFor, type Made, restored } from './builds.ts'
 import { insertLegs, insertPublication, insertReleases, reserveSeq } from './publication-store.ts'
 import { checkRelease } from './self-check.ts'
 import { insertVersion, selectVersion, selectVersions, type Version } from './version-store.ts'
@@ -43,21 +43,21 @@ export async function freeze(
   idOrKey: string,
   { note, keptDays }: { note: string | null; keptDays: number },
   settings: Settings,
-): Promise<{ experience: Experience; version: Version; isNew: boolean }> {
+): Promise<{ experience: Experience; version: Version; isNew: boolean; made: Made }> {
   const experience = await getExperience(tx, [scope], idOrKey, { lock: true })
   if (experience.status === 'archived') throw refuse('conflict', { message: 'The Experience is archived.' })
   const { text } = await getDraft(tx, experience)
   const saved: unknown = JSON.parse(text ?? 'null')
   const known = await loadKnown(tx, scope, { experience, draft: saved }, settings)
-  const { draft } = compileFor(saved, { experience, known })
+  const { draft, made } = compileFor(saved, { experience, known })
   await keepHistory(tx, scope, { draft, experience, keptDays })
   const canonical = canonicalJson(draft)
   const draftSha256 = hash('sha256', canonical)
   const [newest] = await selectVersions(tx, experience, { limit: 1, after: null })
-  if (newest?.draftSha256 === draftSha256) return { experience, version: newest, isNew: false }
+  if (newest?.draftSha256 === draftSha256) return { experience, version: newest, isNew: false, made }
   await insertVersion(tx, experience, { publicId: newId('ver'), draft: canonical, draftSha256, note })
   const [version] = await selectVersions(tx, experience, { limit: 1, after: null })
-  return { experience, version: must(version, 'it was inserted'), isNew: true }
+  return { experience, version: must(version, 'it was inserted'), isNew: true, made }
 }
 
 /** What its conditions ask of past events is kept from now on, so that it is known when the version goes live. */
@@ -79,17 +79,17 @@ async function keepHistory(
 /**
  * Makes a version live in its apps, all of them or none: compiled, stamped with the next number of each app, signed,
  * checked as a client would, and activated, in one transaction. So numbers appear in order, and one that fails was never seen.
- * An older version is a rollback: the same build under a higher number. With `renew` it is compiled anew, with the store
- * texts and settings of now; so is one that was never compiled for an app.
+ * An older version is a rollback: the same build under a higher number. What was never compiled for an app is compiled now;
+ * `made` is what freezing has compiled, with the store texts and settings of now.
  */
 export async function activate(
   tx: Tx,
   scope: Scope,
   experience: Experience,
-  { versionId, appIds, by, at, renew = false }: PublishCommand & { versionId: string; renew?: boolean },
+  { versionId, appIds, by, at, made }: PublishCommand & { versionId: string; made?: Made },
   services: PublishServices,
 ): Promise<void> {
-  const builds = await build(tx, scope, experience, { versionId, appIds, renew }, services)
+  const builds = await build(tx, scope, experience, { versionId, appIds, made }, services)
   if (builds.length === 0) {
     throw refuse('conflict', { message: 'The project has no app of a platform that the draft is for.' })
   }
@@ -100,22 +100,22 @@ export async function activate(
 }
 
 /**
- * What a version is in its apps: the build that it had there, or else, and with `renew`, one that is compiled and kept now.
+ * What a version is in its apps: what is `made`, or the build that it had there, or else one that is compiled now. Kept in any case.
  * 400 `draft_invalid` for a version that is not right any more.
  */
 export async function build(
   tx: Tx,
   scope: Scope,
   experience: Experience,
-  { versionId, appIds, renew = false }: { versionId: string; appIds?: string[] | undefined; renew?: boolean },
+  { versionId, appIds, made: given }: { versionId: string; appIds?: string[] | undefined; made?: Made | undefined },
   settings: Settings,
 ): Promise<(Built & { app: App; version: Version })[]> {
   const version = await selectVersion(tx, experience, versionId)
   if (!version) throw refuse('not_found')
   if (experience.status === 'archived') throw refuse('conflict', { message: 'The Experience is archived.' })
   const draft = JSON.parse(version.draft) as Draft // it was found right when it was frozen
-  const kept = renew ? [] : await selectBuilds(tx, experience, [version.versionNumber])
-  let made: Map<Platform, Compiled> | undefined
+  const kept = given ? [] : await selectBuilds(tx, experience, [version.versionNumber])
+  let made = given
   const builds: (Built & { app: App; version: Version })[] = []
   for (const app of await targetsOf(tx, scope, draft, appIds)) {
     const before = kept.find(({ appId }) => appId === app.id)

@@ -107,8 +107,8 @@ function publishing({ post }: Endpoints, services: VersionServices): void {
         { note: body.note ?? null, keptDays: services.eventRetentionDays },
         services,
       )
-      const { experience, version, isNew } = frozen
-      const command = { versionId: version.publicId, appIds: body.app_ids, renew: true }
+      const { experience, version, isNew, made } = frozen
+      const command = { versionId: version.publicId, appIds: body.app_ids, made }
       if (body.activate === false) await build(change.tx, scope, experience, command, services)
       else {
         await activate(change.tx, scope, experience, { ...command, ...asked(change, services) }, services)
