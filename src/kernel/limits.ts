@@ -550,3 +550,8 @@ export const storeLateMsBuyer = 24 * 3600_000
 export const hourMs = 3600_000
 /** A test clock runs ahead by no more than this: months of the ledger are made for it. */
 export const testClockMsMax = 2 * 366 * 24 * 3600_000
+/** Asking whether a certificate was revoked: how long, how much is read, when it is tried again, and silence that is worth a word. */
+export const ocspMsMax = 30_000
+export const ocspAnswerBytesMax = 64 * 1024
+export const ocspAgainMs = 10 * 60_000
+export const ocspSilentMsMax = 24 * 3600_000

@@ -36,9 +36,6 @@ export async function updateSettings(
       message: `review_open_until is at most ${reviewDaysMax} days ahead`,
     })
   }
-  if (changes.revocation === 'strict') {
-    throw refuse('invalid_request', { param: 'revocation', message: 'revocation: strict is not available yet' })
-  }
   const stored = await lockSettings(tx, scope, appId)
   const after = { ...stored, ...changes }
   await upsertSettings(tx, scope, appId, after)

@@ -160,7 +160,6 @@ describe('store settings', () => {
   test('what cannot be is refused', async () => {
     const change = (body: object) => ws.patch(`/apps/${app}/store_settings`, body)
     assertRefused(await change({ sandbox_in_live: 'sometimes' }), 400, 'invalid_request')
-    assertRefused(await change({ revocation: 'strict' }), 400, 'invalid_request', 'revocation')
     assertRefused(await change({ review_customers: ['ada'] }), 400, 'invalid_request', 'review_customers')
     assertRefused(await change({ poll_lease_hours: -1 }), 400, 'invalid_request')
     assertRefused(await change({ anything: 1 }), 400, 'unknown_field')

@@ -22,6 +22,7 @@ export interface Chain {
   /** Leaf, then intermediate: hex SHA-256. */
   fingerprints: [string, string]
   certificates: [Buffer, Buffer]
+  root: { fingerprint: string; certificate: Buffer }
 }
 
 const chainsMax = 64
@@ -81,6 +82,7 @@ async function buildChain(
     notAfter: Math.min(...all.map((each) => each.validToDate.getTime())),
     fingerprints: [fingerprintOf(leaf), fingerprintOf(intermediate)],
     certificates: [leaf.raw, intermediate.raw],
+    root: { fingerprint: fingerprintOf(root), certificate: root.raw },
   }
 }
 

@@ -17,6 +17,62 @@ export async function selectLeaves(sql: Sql): Promise<Leaf[]> {
   }))
 }
 
+/** A certificate to ask about, with that of whoever made it. */
+export interface AskedLeaf {
+  fingerprint: string
+  certificate: Buffer
+  issuer: Buffer
+  /** Of the root that both hang under. */
+  rootFingerprint: string
+  /** When it was last told of, or first seen. */
+  knownAt: number
+}
+
+/** Those whose last answer has had its time, or is a day old. Roots are asked about by nobody. */
+export async function selectDueLeaves(sql: Sql, { now, dayMs }: { now: number; dayMs: number }): Promise<AskedLeaf[]> {
+  const rows = await sql.query<{
+    fingerprint: string
+    certificate: Buffer
+    issuer: Buffer
+    root_fingerprint: string
+    known_at: bigint
+  }>(
+    `select l.fingerprint, l.certificate, i.certificate as issuer,
+       coalesce(i.issuer_fingerprint, i.fingerprint) as root_fingerprint,
+       coalesce(l.checked_at_ms, l.first_seen_ms) as known_at
+     from apple_leaf l
+     join apple_leaf i on i.fingerprint = l.issuer_fingerprint
+     where l.status <> 'revoked'
+       and (l.checked_at_ms is null or least(l.next_update_ms, l.checked_at_ms + $2) <= $1)`,
+    [now, dayMs],
+  )
+  return rows.map((row) => ({
+    ...{ fingerprint: row.fingerprint, certificate: row.certificate, issuer: row.issuer },
+    ...{ rootFingerprint: row.root_fingerprint, knownAt: Number(row.known_at) },
+  }))
+}
+
+/** What was revoked stays so. */
+export async function updateLeaf(
+  sql: Sql,
+  {
+    fingerprint,
+    status,
+    nextUpdate,
+    now,
+  }: { fingerprint: string; status: 'good' | 'revoked'; nextUpdate: number; now: number },
+): Promise<void> {
+  await sql.query(
+    `update apple_leaf
+     set status = $2,
+       next_update_ms = $3,
+       checked_at_ms = $4
+     where fingerprint = $1
+       and status <> 'revoked'`,
+    [fingerprint, status, nextUpdate, now],
+  )
+}
+
 export interface NewLeaf {
   fingerprint: string
   issuerFingerprint: string | null
@@ -31,7 +87,8 @@ export async function insertLeaf(
   await sql.query(
     `insert into apple_leaf (fingerprint, issuer_fingerprint, certificate, status, first_seen_ms)
      values ($1, $2, $3, 'unknown', $4)
-     on conflict (fingerprint) do nothing`,
+     on conflict (fingerprint) do update
+     set issuer_fingerprint = coalesce(apple_leaf.issuer_fingerprint, excluded.issuer_fingerprint)`,
     [fingerprint, issuerFingerprint, certificate, now],
   )
 }

@@ -1,8 +1,9 @@
 import type { Pool } from '../../db/pool.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { leavesReadMs } from '../../kernel/limits.ts'
+import { dayMs, leavesReadMs, ocspAgainMs, ocspSilentMsMax } from '../../kernel/limits.ts'
+import { askOcsp } from './ask-ocsp.ts'
 import type { Chain } from './chain.ts'
-import { insertLeaf, type Leaf, selectLeaves } from './leaf-store.ts'
+import { type AskedLeaf, insertLeaf, type Leaf, selectDueLeaves, selectLeaves, updateLeaf } from './leaf-store.ts'
 import type { Trusts } from './trusts.ts'
 
 /** What is known of the revocation of certificates. Nobody is asked while a caller waits. */
@@ -19,10 +20,10 @@ export interface RevocationOptions {
   pool: Pool
   clock: Clock
   trusts: Trusts
-  log: { warn: (detail: object, words: string) => void }
+  log: { warn: (detail: object, words: string) => void; error: (detail: object, words: string) => void }
 }
 
-/** Read at start and every minute, so that what one process learns all know. */
+/** Read at start and every minute, so that what one process learns all know; asked about when first seen, and daily. */
 export async function openRevocations(options: RevocationOptions): Promise<Revocations & Disposable> {
   const { pool, clock, trusts, log } = options
   let leaves = new Map<string, Leaf>()
@@ -37,16 +38,52 @@ export async function openRevocations(options: RevocationOptions): Promise<Revoc
     trusts.forgetChains()
   }
 
-  async function keep({ fingerprints: [leaf, issuer], certificates: [first, second] }: Chain): Promise<void> {
+  async function keep({ fingerprints: [leaf, issuer], certificates: [first, second], root }: Chain): Promise<void> {
     const now = clock.now()
     await insertLeaf(pool, { fingerprint: leaf, issuerFingerprint: issuer, certificate: first, now })
-    await insertLeaf(pool, { fingerprint: issuer, issuerFingerprint: null, certificate: second, now })
+    await insertLeaf(pool, { fingerprint: issuer, issuerFingerprint: root.fingerprint, certificate: second, now })
+    await insertLeaf(pool, { ...root, issuerFingerprint: null, now })
+    await look()
+  }
+
+  const stop = new AbortController()
+  const restsUntil = new Map<string, number>()
+
+  /** Asks about all that are due, and takes up what others have learnt. */
+  async function look(): Promise<void> {
+    if (stop.signal.aborted) return
+    const due = await selectDueLeaves(pool, { now: clock.now(), dayMs })
+    for (const leaf of due) {
+      if ((restsUntil.get(leaf.fingerprint) ?? 0) <= clock.now()) await ask(leaf)
+    }
     await read()
   }
 
+  async function ask(leaf: AskedLeaf): Promise<void> {
+    const { fingerprint, knownAt } = leaf
+    const answer = await askOcsp(leaf, { now: clock.now(), signal: stop.signal })
+    if (stop.signal.aborted) return
+    const now = clock.now()
+    if (answer.kind !== 'unusable') {
+      restsUntil.delete(fingerprint)
+      await updateLeaf(pool, { fingerprint, status: answer.kind, nextUpdate: answer.nextUpdate, now })
+      if (answer.kind === 'revoked') {
+        log.error(
+          { fingerprint },
+          'a certificate that signed purchases was revoked: nothing it signed is taken any more',
+        )
+      }
+      return
+    }
+    restsUntil.set(fingerprint, now + ocspAgainMs)
+    if (now - knownAt > ocspSilentMsMax) {
+      log.warn({ fingerprint, why: answer.why }, 'whether a certificate was revoked is not known for a day')
+    }
+  }
+
   await read()
-  const failed = (error: unknown) => log.warn({ err: error }, 'certificates of the App Store could not be read')
-  const timer = setInterval(() => void read().catch(failed), leavesReadMs)
+  const failed = (error: unknown) => log.warn({ err: error }, 'certificates of the App Store could not be looked at')
+  const timer = setInterval(() => void look().catch(failed), leavesReadMs)
   timer.unref()
   const seen = new Set<string>()
   return {
@@ -58,7 +95,10 @@ export async function openRevocations(options: RevocationOptions): Promise<Revoc
       seen.add(leaf)
       void keep(chain).catch(failed)
     },
-    [Symbol.dispose]: () => clearInterval(timer),
+    [Symbol.dispose]() {
+      clearInterval(timer)
+      stop.abort()
+    },
   }
 }
 
