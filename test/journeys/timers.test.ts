@@ -189,6 +189,18 @@ test('18 a wait leaves once: a result after its timeout changes nothing', async 
   assert.equal(late?.disposition, 'ended')
 })
 
+test('several that are overdue fire in the order in which they were due', async () => {
+  const scope = await world.scope()
+  const plan = await world.plan(scope, { ...ticking, policy: { lifetimeMs: 2 * hourMs } })
+  const id = await world.start(scope, plan, await world.customer(scope), t0)
+  assert.equal(await world.fire(t0 + 40 * dayMs), 2)
+  assert.deepEqual(
+    (await world.rows(scope)).transitions.map(({ to_state }) => to_state),
+    ['waiting:d', 'waiting:e', 'ended:expired'],
+  )
+  assert.equal((await world.journey(scope, id)).endReason, 'expired')
+})
+
 test('a leg that nobody starts is taken back when its time is over', async () => {
   const scope = await world.scope()
   const plan = await world.plan(scope, {

@@ -175,7 +175,7 @@ describe('on_device', () => {
   test('timer run: the leg is lost, and it goes on as if abandoned', () => {
     const rev = onDevice.timers.run?.rev ?? 0
     const { journey, effects } = decide(plan, onDevice, { kind: 'timer', timer: 'run', rev }, {}, t0 + 8 * dayMs)
-    assert.deepEqual([journey.status, journey.stepId], ['waiting', 'later'])
+    assert.deepEqual([journey.status, journey.stepId, journey.trust], ['waiting', 'later', 'device'])
     assert.deepEqual(effects[0], { kind: 'leg', generation: 1, set: { status: 'lost' } })
   })
 

@@ -60,7 +60,10 @@ async function fire(tx: Tx, timers: readonly TimerRow[], now: Ms, services: Appl
   const scopes = await selectScopes(tx, [...new Set(timers.map(({ scopeId }) => scopeId))])
   const back: TimerRow[] = []
   for (const scope of scopes) {
-    const own = timers.filter(({ scopeId }) => scopeId === scope.scopeId)
+    // Several of one journey fire in the order in which they were due.
+    const own = timers
+      .filter(({ scopeId }) => scopeId === scope.scopeId)
+      .toSorted((a, b) => a.dueAt - b.dueAt || a.rev - b.rev)
     const { ready, waiting } = await readyOf(tx, scope, own)
     back.push(...waiting.map((timer) => ({ ...timer, lookAt: now + timeoutRecheckMs })))
     const told = ready.map(({ journeyId, timer, rev }) => ({
