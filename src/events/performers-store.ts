@@ -13,7 +13,8 @@ const instant = (ms: string) => `'epoch'::timestamptz + ${ms} * interval '1 mill
 
 /**
  * The places in the list of those who did it within the window, both ends included, with what still stands under records that
- * were merged into them: one descent of the index event_customer_time in each month, which stops at the first hit.
+ * were merged into them: one descent of the index event_customer_time in each month, which stops at the first hit. The
+ * name is looked at outside, so that this index is the one that is read.
  */
 export async function selectPerformers(
   sql: Sql,
@@ -35,15 +36,21 @@ export async function selectPerformers(
      )
      select distinct r.n
      from record r
-     where exists (
+     cross join lateral (
        select
-       from event e
-       where e.scope_id = $1
-         and e.customer_id = r.customer_id
-         and e.event = $4
-         and e.ts >= ${instant('r.from_ms')}
-         and e.ts <= ${instant('(r.from_ms + $5::bigint)')}
-     )`,
+       from (
+         select e.event
+         from event e
+         where e.scope_id = $1
+           and e.customer_id = r.customer_id
+           and e.ts >= ${instant('r.from_ms')}
+           and e.ts <= ${instant('(r.from_ms + $5::bigint)')}
+         order by e.ts, e.pos
+         offset 0
+       ) own
+       where own.event = $4
+       limit 1
+     ) one`,
     [
       scopeId,
       uuids(whom.map(({ customerId }) => customerId)),

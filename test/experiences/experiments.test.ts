@@ -13,7 +13,7 @@ import {
   type SeenVariant,
 } from '../../src/experiences/index.ts'
 import { must } from '../../src/kernel/assert.ts'
-import { dayMs } from '../../src/kernel/limits.ts'
+import { dayMs, experimentPageUnits } from '../../src/kernel/limits.ts'
 import type { Scope } from '../../src/tenancy/index.ts'
 import type { Body } from '../app/answers.ts'
 import { anEvent, eventually, openProject } from '../app/project.ts'
@@ -173,6 +173,64 @@ describe('assignment', () => {
   })
 })
 
+describe('within a phase nobody is moved', () => {
+  const share = fc.integer({ min: 0, max: 10 }).map((tenths) => tenths / 10)
+  const step = fc.oneof(
+    fc.record({ do: fc.constantFrom('pause', 'resume', 'new_phase') }),
+    fc.record({ do: fc.constant('coverage'), share }),
+    fc.record({ do: fc.constant('weights'), share }),
+    fc.record({ do: fc.constant('ask'), share: fc.constant(0) }),
+  )
+
+  test('whatever is changed of what runs, until it is concluded', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 10 }), async (steps) => {
+        const { id } = await running({ coverage: 0.3 })
+        const customers = Array.from({ length: 6 }, () => randomUUID())
+        let state = { phase: 1, coverage: 0.3, status: 'running' }
+        let told = new Map<string, string>()
+        const ask = async () => {
+          for (const [customerId, each] of await given(id, customers)) {
+            const variant = each[id]?.variantId
+            const before = told.get(customerId)
+            if (before !== undefined) assert.equal(variant, before)
+            else if (variant !== undefined) {
+              assert.equal(state.status, 'running')
+              told.set(customerId, variant)
+            }
+          }
+        }
+        for (const one of steps) {
+          await ask()
+          if (one.do === 'pause' || one.do === 'resume') {
+            const [from, to] = one.do === 'pause' ? ['running', 'paused'] : ['paused', 'running']
+            const { status } = await service.workspace('POST', `/experiments/${id}/${one.do}`, { body: {} })
+            assert.equal(status, state.status === from ? 200 : 409)
+            if (state.status === from) state = { ...state, status: to ?? '' }
+          } else if (one.do === 'new_phase') {
+            await project.post(`/experiments/${id}/new_phase`, {})
+            told = new Map()
+          } else if ('share' in one && one.do === 'coverage') {
+            const body = { coverage: one.share }
+            const { status } = await service.workspace('PATCH', `/experiments/${id}`, { body })
+            assert.equal(status, one.share >= state.coverage ? 200 : 409)
+            if (status === 200) state = { ...state, coverage: one.share }
+          } else if ('share' in one && one.do === 'weights') {
+            const weights = [one.share, 1 - one.share]
+            await project.patch(`/experiments/${id}`, {
+              variants: half.map((variant, i) => ({ ...variant, weight: weights[i] })),
+            })
+          }
+        }
+        await ask()
+        await project.post(`/experiments/${id}/conclude`, { winner_variant_id: 'b' })
+        for (const [, each] of await given(id, customers)) assert.equal(each[id]?.variantId, 'b')
+      }),
+      { numRuns: 12 },
+    )
+  })
+})
+
 describe('exposure', () => {
   test('reported by a device counts once, with what follows within the window', async () => {
     const metrics = [{ event_name: 'paid', window_ms: dayMs }]
@@ -313,6 +371,89 @@ describe('exposure', () => {
       }),
       { numRuns: 25 },
     )
+  })
+})
+
+describe('results', () => {
+  /** As many units of each variant, so many of which did it. */
+  async function filled(more: object, each: [variant: string, units: number, conversions: number][]): Promise<string> {
+    const experiment = await running({ metrics: [{ event_name: `did ${count}`, window_ms: dayMs }], ...more })
+    const [{ experimentId = 0 } = {}] = await pool.query<{ experimentId: number }>(
+      'select id as "experimentId" from experiment where public_id = $1',
+      [experiment.id],
+    )
+    const [{ event_name: name }] = experiment.metrics
+    for (const [variant, units, conversions] of each) {
+      await pool.query(
+        `with unit as (
+           select gen_random_uuid() as id, n
+           from generate_series(1, $4::int) as n
+         ), assigned as (
+           insert into experiment_assignment
+             (scope_id, experiment_id, phase, customer_id, variant_id, is_holdout, reason, weight_period, assigned_at_ms)
+           select $1, $2, 1, id, $3, false, 'hash', 0, $5
+           from unit
+         ), seen as (
+           insert into experiment_exposure (scope_id, experiment_id, phase, customer_id, variant_id, exposed_at_ms)
+           select $1, $2, 1, id, $3, $5
+           from unit
+         )
+         insert into event (scope_id, pos, uuid, customer_id, distinct_id, event, ts, received_at, props, trust, recognised,
+           historical)
+         select $1, 1000000 + $8 + n, gen_random_uuid(), id, 'u', $6, now(), now(), '{}', 0, true, false
+         from unit
+         where n <= $7`,
+        [scope.scopeId, experimentId, variant, units, now() - 1000, name, conversions, count++ * 100_000],
+      )
+    }
+    return experiment.id
+  }
+
+  test('of more units than one statement looks at add up, and say which variant is better', async () => {
+    const id = await filled({}, [
+      ['a', experimentPageUnits + 1, 500],
+      ['b', experimentPageUnits, 650],
+    ])
+    const { variants, srm, verdict } = await resultsOf(id)
+    const [a, b] = variants
+    assert.deepEqual(
+      [a.units, a.conversions, b.units, b.conversions],
+      [experimentPageUnits + 1, 500, experimentPageUnits, 650],
+    )
+    assert.equal(srm.status, 'passed')
+    assert.ok(Math.abs(b.diff - (650 / experimentPageUnits - 500 / (experimentPageUnits + 1))) < 1e-12)
+    assert.ok(b.sequential_interval[0] > 0 && b.sequential_interval[0] < b.interval[0])
+    assert.deepEqual(verdict, { status: 'difference', best_variant_id: 'b' })
+  })
+
+  test('of too many units of one variant have no verdict, however clear they look', async () => {
+    const id = await filled({}, [
+      ['a', 600, 10],
+      ['b', 400, 390],
+    ])
+    const { srm, verdict, variants } = await resultsOf(id)
+    // 100^2 / 500, twice.
+    assert.deepEqual([srm.chi2, srm.df, srm.status, verdict], [40, 1, 'failed', null])
+    assert.ok(variants[1].sequential_interval[0] > 0)
+  })
+
+  test('that could be chance are inconclusive', async () => {
+    const id = await filled({}, [
+      ['a', 1000, 100],
+      ['b', 1000, 130],
+    ])
+    const { verdict, variants } = await resultsOf(id)
+    // One look at a fixed time would have called it.
+    assert.ok(variants[1].p < 0.05 && variants[1].interval[0] > 0)
+    assert.deepEqual(verdict, { status: 'inconclusive', best_variant_id: null })
+  })
+
+  test('where all others are worse, the control is best', async () => {
+    const id = await filled({}, [
+      ['a', 2000, 500],
+      ['b', 2000, 100],
+    ])
+    assert.deepEqual((await resultsOf(id)).verdict, { status: 'difference', best_variant_id: 'a' })
   })
 })
 

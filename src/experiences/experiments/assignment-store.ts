@@ -32,20 +32,24 @@ function assignmentOf(row: Row): StoredAssignment {
   }
 }
 
-/** Those of the units that have one: a look-up in the primary key for each. */
+/** Those of the units that have one: a look-up in the primary key for each, which the limit keeps whatever the statistics say. */
 export async function selectAssignments(
   sql: Sql,
   { scopeId }: Scope,
   units: readonly UnitKey[],
 ): Promise<StoredAssignment[]> {
   const rows = await sql.query<Row>(
-    `select a.experiment_id, a.phase, a.customer_id, a.variant_id, a.is_holdout
+    `select u.experiment_id, u.phase, u.customer_id, a.variant_id, a.is_holdout
      from unnest($2::int[], $3::int[], $4::uuid[]) as u(experiment_id, phase, customer_id)
-     join experiment_assignment a
-       on a.scope_id = $1
-       and a.experiment_id = u.experiment_id
-       and a.phase = u.phase
-       and a.customer_id = u.customer_id`,
+     cross join lateral (
+       select variant_id, is_holdout
+       from experiment_assignment
+       where scope_id = $1
+         and experiment_id = u.experiment_id
+         and phase = u.phase
+         and customer_id = u.customer_id
+       limit 1
+     ) a`,
     [scopeId, ...arraysOf(units)],
     'experiments_assignments',
   )
@@ -113,7 +117,15 @@ export async function selectAssignmentPage(
     `select a.phase, a.customer_id, a.variant_id, a.is_holdout, a.reason, a.crossover,
        a.assigned_at_ms::float8 as assigned, e.exposed_at_ms::float8 as exposed
      from experiment_assignment a
-     left join experiment_exposure e using (scope_id, experiment_id, phase, customer_id)
+     left join lateral (
+       select exposed_at_ms
+       from experiment_exposure
+       where scope_id = $1
+         and experiment_id = a.experiment_id
+         and phase = a.phase
+         and customer_id = a.customer_id
+       limit 1
+     ) e on true
      where a.scope_id = $1
        and a.experiment_id = $2
        and ($3::uuid is null or a.customer_id = $3)

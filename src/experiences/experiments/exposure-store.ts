@@ -33,14 +33,18 @@ export async function selectAssigned(
   units: readonly UnitKey[],
 ): Promise<(UnitKey & { variantId: string; isHoldout: boolean; assignedAtMs: number })[]> {
   return sql.query(
-    `select a.experiment_id as "experimentId", a.phase, a.customer_id as "customerId", a.variant_id as "variantId",
+    `select u.experiment_id as "experimentId", u.phase, u.customer_id as "customerId", a.variant_id as "variantId",
        a.is_holdout as "isHoldout", a.assigned_at_ms::float8 as "assignedAtMs"
      from unnest($2::int[], $3::int[], $4::uuid[]) as u(experiment_id, phase, customer_id)
-     join experiment_assignment a
-       on a.scope_id = $1
-       and a.experiment_id = u.experiment_id
-       and a.phase = u.phase
-       and a.customer_id = u.customer_id`,
+     cross join lateral (
+       select variant_id, is_holdout, assigned_at_ms
+       from experiment_assignment
+       where scope_id = $1
+         and experiment_id = u.experiment_id
+         and phase = u.phase
+         and customer_id = u.customer_id
+       limit 1
+     ) a`,
     [scopeId, ...unitsOf(units)],
     'experiments_assigned',
   )

@@ -13,7 +13,7 @@ export interface SeenUnit {
   crossover: boolean
 }
 
-/** By customer, behind `after`. */
+/** By customer, behind `after`. Assignments are looked up one by one: joined without statistics, each is read once for each unit. */
 export function selectSeen(
   sql: Sql,
   { scopeId }: Scope,
@@ -25,7 +25,15 @@ export function selectSeen(
        e.mismatch_at_ms is not null as "isMismatch", a.weight_period as "weightPeriod",
        coalesce(a.crossover, false) as crossover
      from experiment_exposure e
-     left join experiment_assignment a using (scope_id, experiment_id, phase, customer_id)
+     left join lateral (
+       select weight_period, crossover
+       from experiment_assignment
+       where scope_id = $1
+         and experiment_id = e.experiment_id
+         and phase = e.phase
+         and customer_id = e.customer_id
+       limit 1
+     ) a on true
      where e.scope_id = $1
        and e.experiment_id = $2
        and e.phase = $3

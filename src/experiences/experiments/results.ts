@@ -1,4 +1,4 @@
-import type { Sql } from '../../db/pool.ts'
+import { type Sql, sqlState } from '../../db/pool.ts'
 import { selectPerformers } from '../../events/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { refuse } from '../../kernel/errors.ts'
@@ -55,19 +55,27 @@ export async function resultsOf(
   }
   const until = clock.now() + queryMsMax
   let after = '00000000-0000-0000-0000-000000000000'
-  for (;;) {
-    const page = await selectSeen(
-      sql,
-      scope,
-      { experimentId: asked.id, phase: asked.phase },
-      { after, limit: experimentPageUnits },
-    )
-    await count(sql, scope, { asked, metric, page, tally })
-    if (page.length < experimentPageUnits) return judge(asked, metric, tally)
-    after = page.at(-1)?.customerId ?? after
-    if (clock.now() > until) throw refuse('query_timeout', { retryAfterS: 60 })
+  const read = async () => {
+    for (;;) {
+      const page = await selectSeen(
+        sql,
+        scope,
+        { experimentId: asked.id, phase: asked.phase },
+        { after, limit: experimentPageUnits },
+      )
+      await count(sql, scope, { asked, metric, page, tally })
+      if (page.length < experimentPageUnits) return judge(asked, metric, tally)
+      after = page.at(-1)?.customerId ?? after
+      if (clock.now() > until) throw refuse('query_timeout', { retryAfterS: 60 })
+    }
   }
+  return read().catch((error: unknown) => {
+    throw sqlState(error) === canceled ? refuse('query_timeout', { retryAfterS: 60, cause: error }) : error
+  })
 }
+
+/** A statement that took longer than its connection allows. */
+const canceled = '57014'
 
 async function count(
   sql: Sql,
