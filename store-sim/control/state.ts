@@ -14,6 +14,7 @@ const resetShape = Type.Object(
 export type Reset = Static<typeof resetShape>
 const customerShape = Type.Object(
   {
+    store: Type.Optional(Type.Enum(['appstore', 'playstore'])),
     app: Type.Optional(Type.String()),
     path: Type.Union([Type.Literal('/entitled'), Type.Literal('/purchase'), Type.Literal('/profile')]),
     body: Type.Record(Type.String(), Type.Unknown()),
@@ -37,8 +38,8 @@ export function state(reset: (to: Reset) => Promise<void>): Routes {
     },
     /** As a device of a connected app: the page has no other way, browsers don't cross origins. */
     'POST /sim/service': async (sim, request) => {
-      const { app: id, path, body } = bodyOf(customerShape, request)
-      const app = connectedApp(sim, id)
+      const { store, app: id, path, body } = bodyOf(customerShape, request)
+      const app = connectedApp(sim, id, store)
       const connection = app.connection
       if (connection?.publishableKey == null) throw refuse('no_key', `${app.id} has no publishable key in test`, 409)
       const answer = await callAppApi(connection, path, { apiKey: connection.publishableKey, ...body })
@@ -54,8 +55,11 @@ export function state(reset: (to: Reset) => Promise<void>): Routes {
   }
 }
 
-function connectedApp(sim: Sim, id: string | undefined): SimApp {
-  const app = sim.world.apps.find((one) => one.connection !== null && (id === undefined || one.id === id))
+function connectedApp(sim: Sim, id: string | undefined, store?: string): SimApp {
+  const app = sim.world.apps.find(
+    (one) =>
+      one.connection !== null && (id === undefined || one.id === id) && (store === undefined || one.store === store),
+  )
   if (app === undefined) throw refuse('not_connected', 'connect a test app of the service first', 409)
   return app
 }

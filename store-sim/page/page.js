@@ -216,6 +216,7 @@ async function change(app, one, verb) {
 async function handOver(app, id, customer, held) {
   const { purchase } = held ?? (await ask('POST', `/sim/${app.store}/purchases/${id}/re-sign`, {}))
   const answer = await ask('POST', '/sim/service', {
+    store: app.store,
     app: app.app,
     path: '/purchase',
     body: { distinct_id: customer, ...purchase },
@@ -240,6 +241,7 @@ async function drawEntitled() {
       const marks = await Promise.all(
         (body.data ?? []).map(async ({ key }) => {
           const answer = await ask('POST', '/sim/service', {
+            store: app.store,
             app: app.app,
             path: '/entitled',
             body: { customerId, featureId: key },

@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { playScenario } from '../../store-sim/scenarios/play-scenario.ts'
 import { readScenarios } from '../../store-sim/scenarios/scenario.ts'
+import { eventually } from '../app/project.ts'
 import { startService, type TestService } from '../harness/service.ts'
 import { type Body, openSim, type Simulator } from './sim.ts'
 
@@ -38,7 +39,10 @@ async function openApp(platform: 'ios' | 'android', name: string): Promise<Body>
     name: 'Pro',
     type: 'subscription',
     grants: [{ feature: 'pro', allowance: null, unlimited: false, interval: null }],
-    stores: [{ store: 'appstore', product_id: monthly }],
+    stores: [
+      { store: 'appstore', product_id: monthly },
+      { store: 'playstore', product_id: 'pro_monthly' },
+    ],
   })
   return { ...app, key }
 }
@@ -112,6 +116,14 @@ test('an Android app is connected with its service account and push settings', a
   const play = listed.body.data.find(({ kind }: Body) => kind === 'playstore')
   assert.equal(play.fields.client_email, sim.config.playstore.service_account.client_email)
   assert.equal(play.fields.push_email, sim.config.playstore.push_email)
+
+  const held = await sim.buyPlay({ app: about.app, customer: 'ann', productId: 'pro_monthly' })
+  const body = { distinct_id: 'ann', ...held.purchase }
+  const asked = { store: 'playstore', app: about.app, path: '/purchase', body }
+  const bought = await sim.control('POST', '/sim/service', asked)
+  assert.equal(bought.status, 200, JSON.stringify(bought.body))
+  assert.equal(bought.body.order_id, held.orderId)
+  await eventually(async () => (await sim.verb(held, 're-sign')).acknowledged)
 })
 
 test('an app without a bundle id, a foreign key and an unknown app are not connected', async () => {
