@@ -129,6 +129,22 @@ test('stores fail as told, by path and so many times', async () => {
   assert.equal((await sim.call('PUT', '/sim/faults', { faults: [{ kind: 'rain' }] })).status, 400)
 })
 
+test('faults strike as likely as told, and alike for the same seed', async () => {
+  const strikes = async (probability: number) => {
+    await using sim = await openSim()
+    const { transactionId } = await sim.buyApple({ productId: monthly })
+    await sim.control('PUT', '/sim/faults', { faults: [{ kind: 'server_error', path: '/appstore/*', probability }] })
+    const found: number[] = []
+    for (let i = 0; i < 40; i++) found.push((await sim.apple('GET', `/inApps/v1/transactions/${transactionId}`)).status)
+    return found
+  }
+  assert.deepEqual([...new Set(await strikes(0))], [200])
+  assert.deepEqual([...new Set(await strikes(1))], [500])
+  const half = await strikes(0.5)
+  assert.deepEqual([...new Set(half)].toSorted(), [200, 500])
+  assert.deepEqual(await strikes(0.5), half)
+})
+
 test('signatures go wrong as told, and so do the clocks of those who sign', async () => {
   await using sim = await openSim()
   const { transactionId } = await sim.buyApple({ productId: monthly })

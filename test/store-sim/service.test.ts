@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { playScenario } from '../../store-sim/scenarios/play-scenario.ts'
-import { readScenarios } from '../../store-sim/scenarios/scenario.ts'
+import { needsOwnService, readScenarios } from '../../store-sim/scenarios/scenario.ts'
 import { eventually } from '../app/project.ts'
 import { startService, type TestService } from '../harness/service.ts'
 import { type Body, openSim, type Simulator } from './sim.ts'
@@ -149,15 +150,28 @@ test('the command connects the app it is given', async () => {
   assert.match(stdout, new RegExp(`${app.id} is connected`))
 })
 
-for (const name of [
-  'apple-leaked-jws',
-  'apple-reinstall-identify',
-  'apple-review-live',
-  'apple-crossgrade-other-account',
-])
-  test(`scenario ${name} goes as told`, async () => {
-    const scenario = readScenarios().find((one) => one.name === name)
-    assert.ok(scenario)
+test('with an accelerated clock the service is never behind the store', async () => {
+  const app = await openApp('ios', 'com.example.accelerated')
+  const about = await connect(app)
+  assert.equal(about.service_follows_clock, true)
+  await sim.control('POST', '/sim/clock', { app: about.app, mode: 'accelerated', month_ms: 30_000 })
+  for (const account of ['ann', 'ben', 'cleo']) {
+    const held = await sim.buyApple({ app: about.app, account, customer: account, productId: monthly })
+    const bought = await post('/purchase', { apiKey: app.key, distinct_id: account, ...held.purchase })
+    assert.equal(bought.status, 200, JSON.stringify(bought.body))
+    await sleep(700)
+  }
+  await sim.control('POST', '/sim/clock', { app: about.app, by: 'P40D' })
+  const isRenewed = async () => {
+    const { body } = await post('/entitled', { apiKey: app.key, customerId: 'ann', featureId: 'pro' })
+    return body.allowed
+  }
+  await eventually(isRenewed)
+  await sim.control('POST', '/sim/clock', { app: about.app, mode: 'manual' })
+})
+
+for (const scenario of readScenarios().filter((one) => !needsOwnService(one)))
+  test(`scenario ${scenario.name} goes as told`, async () => {
     const connection = { workspaceBaseUrl: `${service.url}/v1`, secretKey: service.secretKey, namespace: 'service' }
     const { passed, why } = await playScenario({ sim: sim.url, service: connection }, scenario)
     assert.ok(passed, why)
