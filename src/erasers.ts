@@ -2,6 +2,7 @@ import { type Eraser, segmentEraser, wireCustomerId } from './customers/index.ts
 import { createLedgerEraser } from './entitlements/index.ts'
 import { eraseEventAnswers, eraseEvents } from './events/index.ts'
 import { experimentEraser } from './experiences/index.ts'
+import { journeyEraser } from './journeys/index.ts'
 import { type Refusal, refuse } from './kernel/errors.ts'
 import { purchaseEraser } from './purchases/index.ts'
 import { eraseAnswers, type InstanceSecrets } from './tenancy/index.ts'
@@ -15,6 +16,7 @@ export function erasersOf(secrets: InstanceSecrets): Eraser[] {
     segmentEraser,
     purchaseEraser,
     experimentEraser,
+    journeyEraser,
     answers,
   ]
 }

@@ -10,11 +10,17 @@ import { Catalogues, createStanding, ledgerSettings } from './entitlements/index
 import { type Consumer, countEvents, createDiscovery, laneStats, runLanes } from './events/index.ts'
 import { countExposures } from './experiences/index.ts'
 import { featureSource } from './feature-facts.ts'
-import { type FeatureSource, runJourneys } from './journeys/index.ts'
+import {
+  createInboxTurn,
+  createJourneyConsumer,
+  createSweepTurn,
+  type FeatureSource,
+  runJourneys,
+} from './journeys/index.ts'
 import { must } from './kernel/assert.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { openLog } from './log.ts'
-import { participants } from './participants.ts'
+import { participantsOf } from './participants.ts'
 import { createTokenIndex } from './purchases/index.ts'
 import { Directory } from './tenancy/index.ts'
 
@@ -39,8 +45,10 @@ export async function runLaneWorker(): Promise<void> {
   yieldToIntake()
   const stop = new AbortController()
   const log = openLog({ level: logLevel, name: 'worker' })
-  const projection = createProjection({ tombstoneKey, participants })
-  const told: MembershipConsumer[] = []
+  await using own = new AsyncDisposableStack()
+  const services = { tombstoneKey, log, features: openFeatures(own, { url, log, tombstoneKey }) }
+  const projection = createProjection({ tombstoneKey, participants: participantsOf(clock, services) })
+  const told: MembershipConsumer[] = [createJourneyConsumer()]
   const consumers: Consumer[] = [
     countEvents,
     createDiscovery(),
@@ -53,9 +61,8 @@ export async function runLaneWorker(): Promise<void> {
 
   const running = runLanes({ url, projection, consumers, clock, log, signal: stop.signal, observe: stats.observe })
   const steps = runSegments({ url, consumers: told, clock, log, keptDays, signal: stop.signal })
-  await using own = new AsyncDisposableStack()
-  const services = { tombstoneKey, log, features: openFeatures(own, { url, log, tombstoneKey }) }
-  const journeys = runJourneys({ url, services, turns: [], sealingKey, webhooksToPrivate, signal: stop.signal })
+  const turns = [createInboxTurn({ clock, services }), createSweepTurn({ clock, services })]
+  const journeys = runJourneys({ url, services, turns, sealingKey, webhooksToPrivate, signal: stop.signal })
   await once(parent, 'message')
   clearInterval(telling)
   stop.abort()

@@ -4,6 +4,8 @@ import type { Pool } from './db/pool.ts'
 import { ensureEntryPartitions, sweepGrants } from './entitlements/index.ts'
 import { checkLogMeta, ensurePartitions, forgetEventAnswers, forgetOldEvents } from './events/index.ts'
 import { forgetBrokenUploads } from './experiences/index.ts'
+import { forgetOccurrences } from './journeys/index.ts'
+import { systemClock as clock } from './kernel/clock.ts'
 import { forgetExpired, forgetIdempotentAnswers } from './tenancy/index.ts'
 
 const everyMs = 3600_000
@@ -36,6 +38,7 @@ async function hourly(pool: Pool, config: Config, log: Logger, signal: AbortSign
   await forgetBrokenUploads(pool)
   const forgotten = await forgetOldEvents(pool, { eventDays: config.eventRetentionDays })
   if (forgotten && forgotten.partitions.length > 0) log.info(forgotten, 'old events were removed')
+  await forgetOccurrences(pool, clock.now(), signal)
   await sweepGrants(pool, signal)
 }
 

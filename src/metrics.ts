@@ -3,7 +3,7 @@ import { countAside, selectAudits, selectBacklog } from './customers/index.ts'
 import type { Pool } from './db/pool.ts'
 import { type LaneStats, type LogStats, laneLag, logGauges } from './events/index.ts'
 import type { Metric, MetricsOptions, Sample } from './http/app/metrics.ts'
-import { selectEngineGauges } from './journeys/index.ts'
+import { selectEngineGauges, selectIntakeGauges } from './journeys/index.ts'
 import type { HistogramCounts } from './kernel/histogram.ts'
 import { storeLateMsBuyer, storeLateMsTester } from './kernel/limits.ts'
 import { selectInboxFigures, selectOutboxFigures } from './purchases/index.ts'
@@ -37,6 +37,7 @@ function databaseMetrics(pool: Pool): Metric[] {
   const outbox = once(() => selectOutboxFigures(pool, { tester: storeLateMsTester, buyer: storeLateMsBuyer }))
   const inbox = once(() => selectInboxFigures(pool))
   const engine = once(() => selectEngineGauges(pool))
+  const intake = once(() => selectIntakeGauges(pool))
   return [
     gauge('lane_lag_seconds', 'Age of the oldest acknowledged event that is not applied yet', async () => [
       { value: (await lag()).lagMs / 1000 },
@@ -115,6 +116,12 @@ function databaseMetrics(pool: Pool): Metric[] {
       'Time since the oldest timer of a journey was due that has not fired',
       async () => [{ value: (await engine()).timerLagMs / 1000 }],
     ),
+    gauge('journey_inbox_rows', 'What journeys are to be told and were not yet, up to 100,000', async () => [
+      { value: (await intake()).rows },
+    ]),
+    gauge('journey_inbox_lag_seconds', 'Time since the oldest of these was received', async () => [
+      { value: (await intake()).lagMs / 1000 },
+    ]),
     gauge('journey_outbox_lag_seconds', 'Time since the oldest webhook was due that was not sent', async () => [
       { value: (await engine()).outboxLagMs / 1000 },
     ]),

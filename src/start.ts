@@ -13,6 +13,7 @@ import {
   createIntakeGuard,
   createLog,
   type LaneStats,
+  laneSettings,
   openEventReads,
   startExports,
 } from './events/index.ts'
@@ -21,6 +22,7 @@ import { finishRequestsOf } from './finish-requests.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
 import { eventObject } from './http/workspace/event-object.ts'
+import { createStart } from './journeys/index.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { aboveDatabaseStopMsMax, accountWaitsAtOnce } from './kernel/limits.ts'
 import { wireNames } from './kernel/wire-names.ts'
@@ -29,7 +31,7 @@ import { startMail } from './mail.ts'
 import { startMaintenance } from './maintenance.ts'
 import { readMasterKey, settleRotation } from './master-key.ts'
 import { metricsOf } from './metrics.ts'
-import { participants } from './participants.ts'
+import { participantsOf } from './participants.ts'
 import { createProfiles } from './profiles/index.ts'
 import { checkLiveCredentials, createReceivers } from './purchases/index.ts'
 import { readinessOf } from './readiness.ts'
@@ -131,6 +133,8 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const reads = { pool: ledger('access', 4), catalogues, tombstoneKey, clock }
   const holdupPool = ledger('usage held up', accountWaitsAtOnce)
   const spending = { pool: ledger('usage', 2), holdupPool, catalogues, directory, tombstoneKey, clock }
+  const journeys = { tombstoneKey, log }
+  const starts = started.use(new Pool(url, { name: 'starts', max: 3, settings: laneSettings }))
   const dataDir = config.databaseUrl === undefined ? config.dataDir : null
   const guard = started.use(createIntakeGuard({ pool, log, dataDir }))
   const eventLog = started.use(createLog({ url, tombstoneKey, clock, guard: guard.check }))
@@ -184,10 +188,12 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       signIn: started.use(openSignIn({ pool, sealingKey, publicUrl, log })),
       standing,
       profiles,
-      participants,
       loadStoreApp,
       reverify,
       checkCredential,
+      participants: participantsOf(clock, journeys),
+      journeys,
+      start: createStart({ pool: starts, clock, tombstoneKey, services: journeys }),
       appendBatch: eventLog.appendBatch,
       ...eventReads,
       log,

@@ -5,11 +5,13 @@ import type { Config } from '../config.ts'
 import { deleteBuried, insertBuried, listTombstones } from '../customers/index.ts'
 import { writeWholeFile } from '../db/backup/write.ts'
 import type { Pool, Tx } from '../db/pool.ts'
+import { systemClock as clock } from '../kernel/clock.ts'
 import { readMasterKey } from '../master-key.ts'
+import { participantsOf } from '../participants.ts'
 import { openInstance } from '../tenancy/index.ts'
 import type { Input } from './command.ts'
 import { withDatabase } from './database.ts'
-import { print } from './print.ts'
+import { print, remark } from './print.ts'
 import { readTombstones, tombstoneLines } from './tombstone-file.ts'
 
 /** `tombstones export <file>`: who was deleted, without saying who, for databases restored from before it. */
@@ -45,9 +47,14 @@ export async function bury(tx: Tx, file: string): Promise<number> {
   return added
 }
 
+function say(_: object, message: string): void {
+  remark(message)
+}
+
 /** Gives how many there were. What is stored of them is erased when the service runs. */
 export async function deleteAgain(pool: Pool, config: Config): Promise<number> {
   const masterKey = await readMasterKey(config)
   const { tombstoneKey } = await pool.transaction((tx) => openInstance(tx, masterKey))
-  return deleteBuried(pool, { tombstoneKey })
+  const services = { tombstoneKey, log: { warn: say, error: say } }
+  return deleteBuried(pool, { tombstoneKey, participants: participantsOf(clock, services) })
 }

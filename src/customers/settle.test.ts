@@ -16,7 +16,7 @@ const tombstoneKey = Buffer.alloc(32, 3)
 async function deleted(scope: Scope, distinctId: string): Promise<void> {
   await pool.transaction(async (tx) => {
     const { customer } = await resolveOrCreate(tx, scope, distinctId, { tombstoneKey, now: 1 })
-    await deleteCustomer(tx, scope, customer.id, { tombstoneKey })
+    await deleteCustomer(tx, scope, customer.id, { tombstoneKey, participants: [] })
   })
 }
 

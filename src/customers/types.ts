@@ -79,6 +79,8 @@ export interface MergeParticipant {
   /** In order. Gives for each merge what its split needs: JSON, null when nothing moved. */
   merge: (tx: Tx, scope: Scope, merges: CustomerMerge[]) => Promise<Json[]>
   split: (tx: Tx, scope: Scope, split: CustomerSplit) => Promise<void>
+  /** Ends what goes on by itself for a customer that is deleted; what is stored is erased afterwards. */
+  delete?: (tx: Tx, scope: Scope, customerIds: string[]) => Promise<void>
 }
 
 /** A deleted customer: every record that it was, and every distinct id that named it. */

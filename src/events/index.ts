@@ -1,4 +1,5 @@
 export { createLog, type EventLog } from './append.ts'
+export { systemEvent } from './catalogue.ts'
 export { cleanJson } from './clean-json.ts'
 export { applyCommand } from './command.ts'
 export { type Filter, type FilterTest, propertyOf, testOfFilters } from './conditions/filter.ts'

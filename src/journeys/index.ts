@@ -1,4 +1,28 @@
-export type { FeatureSource } from './apply/services.ts'
+export type { ApplyServices, FeatureSource } from './apply/services.ts'
+export { createStart, type StartExperience } from './enrol/start.ts'
+export { forgetOccurrences } from './forget.ts'
+export { selectIntakeGauges } from './intake/inbox-store.ts'
+export { createJourneyConsumer } from './intake/lane.ts'
+export { createInboxTurn, createSweepTurn } from './intake/turn.ts'
+export {
+  advanceJourney,
+  cancelJourney,
+  getJourney,
+  type JourneyEdit,
+  pauseJourneysOf,
+  resumeJourneysOf,
+} from './manage/commands.ts'
+export { type StartRecord, selectFunnel as funnelOf, selectStarts as listStarts } from './manage/count-store.ts'
+export { holdJourneys, moveJourneys, resumeHeldJourneys, stopJourneys } from './manage/in-flight.ts'
+export {
+  type JourneyRecord,
+  type LegRecord,
+  selectJourneyRecords as listJourneys,
+  selectLegs as listLegs,
+  selectTransitions as listTransitions,
+  type TransitionRecord,
+} from './manage/read-store.ts'
+export { createJourneyParticipant, journeyEraser } from './participant.ts'
 export { journeySettings } from './store/journey-store.ts'
 export { selectGauges as selectEngineGauges } from './store/quarantine-store.ts'
 export { fireTimers } from './timers/fire.ts'

@@ -31,6 +31,7 @@ const catalogue = {
   workspace_admin_required: [403, 'This needs an owner or admin of the workspace.'],
   email_verification_required: [403, 'The e-mail address is not verified yet.'],
   not_found: [404, 'Not found.'],
+  experience_not_startable: [404, 'No Experience with the trigger api is live in this app under this id.'],
   feature_not_found: [404, 'No published Feature has this key.'],
   method_not_allowed: [405, 'The method is not allowed here.'],
   operation_conflict: [409, 'The operation id was used before with other input.'],

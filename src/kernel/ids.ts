@@ -37,3 +37,13 @@ export function uuidV5(namespace: string, name: string): string {
   const hex = digest.toString('hex', 0, 16)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
+
+/** UUID version 7 (RFC 9562) of this instant, lower case: later ones sort behind. */
+export function uuidV7(ms: number): string {
+  const bytes = randomBytes(16)
+  bytes.writeUIntBE(ms, 0, 6)
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x70, 6)
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
+  const hex = bytes.toString('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}

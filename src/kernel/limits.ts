@@ -555,3 +555,29 @@ export const ocspMsMax = 30_000
 export const ocspAnswerBytesMax = 64 * 1024
 export const ocspAgainMs = 10 * 60_000
 export const ocspSilentMsMax = 24 * 3600_000
+/** Builds and lanes whose journeys' interests a worker remembers: names only. */
+export const watchedBuildsKept = 20_000
+export const watchedScopesKept = 5000
+/** Rows of one customer that one transaction takes: others of the lane come in between. */
+export const inboxRoundsMax = 20
+/** Ids in reports, as clients send them. */
+export const reportIdCharsMax = 256
+/** Beyond it what a device says it began is telemetry: nobody enters that much. */
+export const deviceEnrolmentsPerDay = 200
+/** An event older than this when it was taken starts nothing and ends no wait: what it would begin is out of date. */
+export const triggerAgeMsMax = 24 * 3600_000
+/** The same of conversions: clients keep to it too. */
+export const conversionAgeMsMax = 30 * dayMs
+/** Starts by the API that share a transaction, and that may wait for one. */
+export const startsAtOnce = 64
+export const startsWaitingMax = 5000
+export const startWaitMsMax = 10_000
+export const startTriesMax = 5
+/** Of a start, as JSON. */
+export const startContextBytesMax = 64 * 1024
+/** How long a key of a start stays taken. */
+export const occurrenceKeptDays = 400
+/** Journeys that one transaction tells of a command about their Experience. */
+export const sweepJourneysAtOnce = 200
+/** Why somebody cancels a journey. */
+export const reasonCharsMax = 256

@@ -168,6 +168,8 @@ export const examples: Record<string, object> = {
   activateSigningKey: { app_ids: ['app_k3zo78w4v9dl6oaofrs6m8k6'] },
   createWebhookEndpoint: { name: 'Shop', url: 'https://shop.example.com/turnpike' },
   updateWebhookEndpoint: { url: 'https://shop.example.com/turnpike/2' },
+  startExperience: { app_id: 'app_k3zo78w4v9dl6oaofrs6m8k6', distinct_id: 'ada', context: { plan: 'trial' } },
+  cancelJourney: { reason: 'asked by support' },
   createSegment: { name: 'Cooks on trial', definition: cooksOnTrial },
   updateSegment: { name: 'Cooks' },
   previewSegment: { definition: cooksOnTrial },

@@ -55,7 +55,7 @@ export const workspaceApi: Api = {
   info: {
     title: 'Turnpike Workspace API',
     description: `What your backend calls: people and keys, projects and apps, Features, Products, customers and grants, Segments, events and
-questions about them, Experiences, experiments, signing keys and webhook endpoints.
+questions about them, Experiences, experiments, their journeys, signing keys and webhook endpoints.
 
 **Key.** \`Authorization: Bearer sk_…\`, a workspace's API key. People use the token of their session instead (\`POST /tokens\`) and name
 the workspace in \`Service-Workspace-Id\`. A member reads and edits catalogue, customers, Segments, Experiences and experiments; an admin or owner also
@@ -101,6 +101,7 @@ ${keywords}`,
     { name: 'Experiences', description: 'What devices and the service run for a customer, as authored.' },
     { name: 'Publishing', description: 'Versions of Experiences, where they are live, and the signed releases.' },
     { name: 'Experiments', description: 'Which variant customers are shown, who has seen it, and what came of it.' },
+    { name: 'Journeys', description: 'What becomes of an Experience for one customer, and starting one.' },
     { name: 'Signing keys', description: 'What signs releases, so that apps can tell whose they are.' },
     { name: 'Webhook endpoints', description: 'Where journeys send webhooks.' },
     { name: 'Events', description: 'What customers did, and what became of it.' },

@@ -14,18 +14,19 @@ import {
   ensureEntryPartitions,
   ledgerSettings,
 } from '../../src/entitlements/index.ts'
-import { createLog, ensurePartitions, openEventReads } from '../../src/events/index.ts'
+import { createLog, ensurePartitions, laneSettings, openEventReads } from '../../src/events/index.ts'
 import { createDeliveries } from '../../src/experiences/index.ts'
 import { addJsonBodyParser } from '../../src/http/body.ts'
 import { sendRefusal, styleOf } from '../../src/http/errors.ts'
 import { requestId } from '../../src/http/request-id.ts'
 import { validatorCompiler } from '../../src/http/validator.ts'
 import { workspaceApi } from '../../src/http/workspace/index.ts'
+import { createStart } from '../../src/journeys/index.ts'
 import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { refuse } from '../../src/kernel/errors.ts'
 import { randomText } from '../../src/kernel/ids.ts'
 import { wireNames } from '../../src/kernel/wire-names.ts'
-import { participants } from '../../src/participants.ts'
+import { participantsOf } from '../../src/participants.ts'
 import { createProfiles } from '../../src/profiles/index.ts'
 import { createCheckCredential, createLoadStoreApp, createReverify } from '../../src/purchases/index.ts'
 import {
@@ -122,6 +123,8 @@ export async function startApi(): Promise<Api> {
   const directory = stack.use(await Directory.open({ pool, url, clock, log }))
   const ledgerPool = stack.use(new Pool(url, { name: 'test reads', max: 2, pipeline: true, settings: ledgerSettings }))
   const tombstoneKey = Buffer.alloc(32, 7)
+  const journeys = { tombstoneKey, log }
+  const startPool = stack.use(new Pool(url, { name: 'test starts', max: 3, settings: laneSettings }))
   const sealingKey = Buffer.alloc(32, 8)
   const publicUrl = 'https://turnpike.example'
   const signIn = stack.use(openSignIn({ pool, sealingKey, publicUrl, log }))
@@ -158,7 +161,9 @@ export async function startApi(): Promise<Api> {
       tombstoneKey,
       catalogues,
       standing: createStanding({ pool: ledgerPool, tombstoneKey, clock }),
-      participants,
+      participants: participantsOf(clock, journeys),
+      journeys,
+      start: createStart({ pool: startPool, clock, tombstoneKey, services: journeys }),
       appendBatch: eventLog.appendBatch,
       ...eventReads,
       log,

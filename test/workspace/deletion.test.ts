@@ -268,8 +268,8 @@ describe('DELETE /customers/{id}', () => {
       `insert into customer_tombstone (scope_id, id_hash) values ($1, sha256($2::bytea || convert_to($3, 'UTF8')))`,
       [scopeId, tombstoneKey, distinctId],
     )
-    assert.equal(await deleteBuried(pool, { tombstoneKey }), 1)
-    assert.equal(await deleteBuried(pool, { tombstoneKey }), 0)
+    assert.equal(await deleteBuried(pool, { tombstoneKey, participants: [] }), 1)
+    assert.equal(await deleteBuried(pool, { tombstoneKey, participants: [] }), 0)
     assert.equal((await service.workspace('GET', `/customers/${id}`)).status, 404)
     await settle()
     assert.deepEqual(await placesOf(distinctId), [])

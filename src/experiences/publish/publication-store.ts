@@ -6,6 +6,9 @@ import type { Scope } from '../../tenancy/index.ts'
 import type { Experience } from '../authoring/experience-store.ts'
 import type { Pin } from '../deliver/delivery.ts'
 
+/** What becomes of journeys under way when a publication takes over. */
+export type InFlight = 'finish' | 'stop' | 'move_armed'
+
 export type PointerStatus = 'live' | 'paused' | 'unpublished'
 
 /** One version live in one app, now or once. */
@@ -19,6 +22,7 @@ export interface Publication {
   seq: number
   publishedAt: Date
   publishedBy: string
+  inFlight: InFlight
   status: PointerStatus | 'superseded'
 }
 
@@ -32,6 +36,7 @@ interface PublicationRow {
   seq: bigint
   published_at: Date
   published_by: string
+  in_flight: InFlight
   status: Publication['status']
 }
 
@@ -60,22 +65,25 @@ export async function insertPublication(
     plan: string
     publishedAt: Date
     publishedBy: string
+    inFlight: InFlight
   },
 ): Promise<void> {
   const { experience, appId, seq } = publication
   await tx.query(
     `insert into publication
-       (scope_id, app_id, seq, public_id, experience_id, version_number, build_id, plan, published_at, published_by)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+       (scope_id, app_id, seq, public_id, experience_id, version_number, build_id, plan, published_at, published_by,
+       in_flight)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     [
       ...[scope.scopeId, appId, seq, publication.publicId, experience.id, publication.versionNumber],
       ...[publication.buildId, publication.plan, publication.publishedAt, publication.publishedBy],
+      publication.inFlight,
     ],
   )
   await tx.query(
     `insert into publication_pointer (scope_id, app_id, experience_id, seq, status)
      values ($1, $2, $3, $4, 'live')
-     on conflict (scope_id, app_id, experience_id) do update set seq = excluded.seq, status = 'live'`,
+     on conflict (scope_id, app_id, experience_id) do update set seq = excluded.seq, status = 'live', holds = false`,
     [scope.scopeId, appId, experience.id, seq],
   )
 }
@@ -183,7 +191,8 @@ export async function updatePointers(
 }
 
 const shown = `p.public_id, e.public_id as experience_id, p.app_id, v.public_id as version_id, p.version_number, p.build_id,
-  p.seq, p.published_at, p.published_by, coalesce(pp.status, 'superseded') as status`
+  p.seq, p.published_at, p.published_by, p.in_flight,
+  coalesce(pp.status, 'superseded') as status`
 const joined = `join experience e on e.id = p.experience_id
   join experience_version v
     on v.scope_id = p.scope_id and v.experience_id = p.experience_id and v.version_number = p.version_number`
@@ -239,6 +248,7 @@ function publicationOf(row: PublicationRow): Publication {
     seq: Number(row.seq),
     publishedAt: row.published_at,
     publishedBy: row.published_by,
+    inFlight: row.in_flight,
     status: row.status,
   }
 }

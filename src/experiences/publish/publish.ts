@@ -17,7 +17,7 @@ import type { DraftIssue } from '../draft/findings.ts'
 import { openSigner } from '../keys/signer.ts'
 import { selectBuilds } from './build-store.ts'
 import { type Built, buildIn, checkFiles, compileFor, type Made, restored } from './builds.ts'
-import { insertLegs, insertPublication, insertReleases, reserveSeq } from './publication-store.ts'
+import { type InFlight, insertLegs, insertPublication, insertReleases, reserveSeq } from './publication-store.ts'
 import { checkRelease } from './self-check.ts'
 import { insertVersion, selectVersion, selectVersions, type Version } from './version-store.ts'
 
@@ -28,6 +28,8 @@ export interface PublishServices extends Settings {
 export interface PublishCommand {
   /** Those to publish in; absent: every app of the project whose platform the draft is for. */
   appIds?: string[] | undefined
+  /** What becomes of journeys under way: kept with the publication. */
+  inFlight?: InFlight | undefined
   /** Who asks. */
   by: string
   at: Date
@@ -86,7 +88,7 @@ export async function activate(
   tx: Tx,
   scope: Scope,
   experience: Experience,
-  { versionId, appIds, by, at, made }: PublishCommand & { versionId: string; made?: Made },
+  { versionId, appIds, inFlight = 'finish', by, at, made }: PublishCommand & { versionId: string; made?: Made },
   services: PublishServices,
 ): Promise<void> {
   const builds = await build(tx, scope, experience, { versionId, appIds, made }, services)
@@ -94,7 +96,7 @@ export async function activate(
     throw refuse('conflict', { message: 'The project has no app of a platform that the draft is for.' })
   }
   for (const built of builds) {
-    await publishIn(tx, scope, { ...built, experience, by, at }, services)
+    await publishIn(tx, scope, { ...built, experience, inFlight, by, at }, services)
   }
   await updateExperience(tx, experience, { name: experience.name, status: 'published' })
 }
@@ -134,6 +136,7 @@ interface Target extends Built {
   app: App
   experience: Experience
   version: Version
+  inFlight: InFlight
   by: string
   at: Date
 }
@@ -141,7 +144,7 @@ interface Target extends Built {
 async function publishIn(
   tx: Tx,
   scope: Scope,
-  { app, experience, version, by, at, buildId, legs, plan }: Target,
+  { app, experience, version, inFlight, by, at, buildId, legs, plan }: Target,
   { names, sealingKey }: PublishServices,
 ): Promise<void> {
   await checkFiles(tx, scope, names, legs)
@@ -155,7 +158,7 @@ async function publishIn(
   }
   await insertPublication(tx, scope, {
     ...{ publicId: newId('pub'), experience, appId: app.id, seq, versionNumber, buildId },
-    ...{ plan, publishedAt: at, publishedBy: by },
+    ...{ plan, publishedAt: at, publishedBy: by, inFlight },
   })
   const releases = legs.map((leg) => {
     const release = describe(leg, identity)

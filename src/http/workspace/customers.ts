@@ -4,6 +4,7 @@ import {
   deleteCustomer,
   type FindCustomer,
   getCustomer,
+  type IdentityServices,
   listCustomers,
   parseCustomerId,
   patchProperties,
@@ -22,7 +23,7 @@ import { listAnswer, listOf, listQuery, pageOf, wholeList } from './list.ts'
 import { byId, deleted, environment, inProject, projectId } from './parts.ts'
 import { cleanProperties, editOf, PropertyEditBody } from './property-edit.ts'
 
-const CustomerObject = Type.Object(
+export const CustomerObject = Type.Object(
   {
     object: Type.Literal('customer'),
     id: Type.String(),
@@ -53,11 +54,12 @@ export interface CustomerServices {
   find: FindCustomer
   clock: Clock
   tombstoneKey: Buffer
+  participants: IdentityServices['participants']
 }
 
 export function customers(
   { get, post, patch, delete: remove }: Endpoints,
-  { pool, find, clock, tombstoneKey }: CustomerServices,
+  { pool, find, clock, tombstoneKey, participants }: CustomerServices,
 ): void {
   get(
     {
@@ -75,13 +77,13 @@ export function customers(
       const scope = look.scope(query.project_id)
       if (query.distinct_id !== undefined) {
         const found = await find(scope, { distinctId: query.distinct_id })
-        return wholeList(found ? [show(found, scope)] : [])
+        return wholeList(found ? [showCustomer(found, scope)] : [])
       }
       const [createdAt, id] = page.after?.split('_') ?? []
       const before = createdAt === undefined || id === undefined ? null : { createdAt: Number(createdAt), id }
       const found = await listCustomers(pool, scope, { limit: page.limit, before })
       return listAnswer(found, page, {
-        show: (customer) => show(customer, scope),
+        show: (customer) => showCustomer(customer, scope),
         positionOf: (customer) => `${customer.createdAt}_${customer.id}`,
       })
     },
@@ -107,7 +109,7 @@ export function customers(
       const properties = cleanProperties(body.properties ?? {}, 'properties')
       const options = { tombstoneKey, now: clock.now(), properties }
       const { customer, created, warnings } = await resolveOrCreate(change.tx, scope, body.distinct_id, options)
-      const after = show(customer, scope, warnings)
+      const after = showCustomer(customer, scope, warnings)
       if (created || Object.keys(properties).length > 0) {
         await change.audit(created ? 'create' : 'update', 'customer', after.id, { after })
       }
@@ -131,7 +133,7 @@ export function customers(
       if (customerId === null) throw refuse('not_found')
       for (const scope of look.scopes()) {
         const customer = await find(scope, { customerId })
-        if (customer) return show(customer, scope)
+        if (customer) return showCustomer(customer, scope)
       }
       throw refuse('not_found')
     },
@@ -153,7 +155,7 @@ export function customers(
       const scope = look.scope(query.project_id)
       const customer = await find(scope, { distinctId: params.distinct_id })
       if (!customer) throw refuse('not_found')
-      return show(customer, scope)
+      return showCustomer(customer, scope)
     },
   )
 
@@ -173,7 +175,7 @@ export function customers(
       const edit = editOf(body.properties)
       const { customer: before, scope } = await findCustomer(change.tx, change.scopes(), params.id)
       const { customer, warnings } = await patchProperties(change.tx, scope, before.id, edit, clock.now())
-      const states = { before: show(before, scope), after: show(customer, scope, warnings) }
+      const states = { before: showCustomer(before, scope), after: showCustomer(customer, scope, warnings) }
       await change.audit('update', 'customer', states.after.id, states)
       return { status: 200, body: states.after }
     },
@@ -195,7 +197,7 @@ export function customers(
     },
     async (change, { params }) => {
       const { customer, scope } = await findCustomer(change.tx, change.scopes(), params.id)
-      await deleteCustomer(change.tx, scope, customer.id, { tombstoneKey })
+      await deleteCustomer(change.tx, scope, customer.id, { tombstoneKey, participants })
       const id = wireCustomerId(customer.id)
       // No digest of what is to be forgotten.
       await change.audit('delete', 'customer', id, {})
@@ -224,7 +226,11 @@ function absent(error: unknown): null {
   throw error
 }
 
-function show(customer: Customer, scope: Scope, warnings: Warning[] = []): Static<typeof CustomerObject> {
+export function showCustomer(
+  customer: Customer,
+  scope: Scope,
+  warnings: Warning[] = [],
+): Static<typeof CustomerObject> {
   return {
     object: 'customer',
     id: wireCustomerId(customer.id),

@@ -66,6 +66,8 @@ export interface Endpoints {
   put: Changing
   /** A POST that changes nothing of its own: see `asking`. */
   ask: Asking
+  /** A POST that keeps what it did for an Idempotency-Key by rules of its own. */
+  command: Asking
   patch: Changing
   delete: Changing
 }
@@ -202,6 +204,13 @@ export function endpoints(server: FastifyInstance, services: WorkspaceServices &
         'POST',
         endpoint,
         asking(services, (ask, request) => handler(ask, inputOf(request))),
+      )
+    },
+    command: (endpoint, handler) => {
+      add(
+        'POST',
+        endpoint,
+        asking(services, (ask, request) => handler(ask, inputOf(request)), { ownKey: true }),
       )
     },
     patch: change('PATCH'),

@@ -26,6 +26,7 @@ import { type ExperimentServices, experiments } from './experiments.ts'
 import { features } from './features.ts'
 import { grants } from './grants.ts'
 import { type InvitationServices, invitations } from './invitations.ts'
+import { type JourneyApiServices, journeys } from './journeys.ts'
 import { ledger } from './ledger.ts'
 import { members } from './members.ts'
 import { type MergeServices, merges } from './merges.ts'
@@ -39,6 +40,7 @@ import { limitRate, type RateLimitOptions } from './rate-limit.ts'
 import type { WorkspaceServices } from './route.ts'
 import { type SegmentServices, segments } from './segments.ts'
 import { signingKeys } from './signing-keys.ts'
+import { type StartServices, starts } from './starts.ts'
 import { type CredentialServices, storeCredentials } from './store-credentials.ts'
 import { storeSettings } from './store-settings.ts'
 import { tokens } from './tokens.ts'
@@ -61,6 +63,8 @@ export type WorkspaceApiServices = WorkspaceServices &
   ExperimentServices &
   PurchaseServices &
   CredentialServices &
+  JourneyApiServices &
+  StartServices &
   SegmentServices &
   RateLimitOptions & { signIn: SignIn }
 
@@ -110,6 +114,8 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     experiments(to, services)
     builds(to, pool)
     await keyed.register(async (uploads) => artifacts(uploads, services))
+    starts(to, services)
+    journeys(to, services)
     signingKeys(to, services)
     webhookEndpoints(to, services)
     events(to, services)

@@ -16,6 +16,10 @@ export const PublicationObject = Type.Object(
     published_at: instant,
     published_at_seq: Type.Integer({ description: 'Rises with every publication in the app.' }),
     published_by: Type.String(),
+    in_flight: Type.Unsafe<'finish' | 'stop' | 'move_armed'>({
+      ...oneOf('finish', 'stop', 'move_armed'),
+      description: 'What became of the journeys that were under way when it was made live.',
+    }),
     status: oneOf('live', 'paused', 'unpublished', 'superseded'),
     created_at: instant,
   },
@@ -35,6 +39,7 @@ export function showPublication(one: Publication, of: 'test' | 'live'): Static<t
     published_at: one.publishedAt.toISOString(),
     published_at_seq: one.seq,
     published_by: one.publishedBy,
+    in_flight: one.inFlight,
     status: one.status,
     created_at: one.publishedAt.toISOString(),
   }

@@ -145,11 +145,13 @@ export interface Ask extends Look {
 
 /**
  * Runs a handler outside of any transaction: it only reads, or repeating it changes nothing. The answer is saved for an
- * Idempotency-Key afterwards; held open meanwhile, the transaction would hold every lane back.
+ * Idempotency-Key afterwards; held open meanwhile, the transaction would hold every lane back. `ownKey`: the handler keeps
+ * what it did for a key by rules of its own.
  */
 export function asking<Request extends FastifyRequest>(
   services: WorkspaceServices,
   handler: (ask: Ask, request: Request) => Promise<Answer>,
+  { ownKey = false }: { ownKey?: boolean } = {},
 ) {
   const { pool, directory } = services
   return async (request: Request, reply: FastifyReply): Promise<FastifyReply> => {
@@ -159,7 +161,7 @@ export function asking<Request extends FastifyRequest>(
       return reply.code(status).header('content-type', 'application/json; charset=utf-8').send(body)
     }
     const { workspaceId } = caller
-    const key = idempotencyKeyOf(request)
+    const key = ownKey ? undefined : idempotencyKeyOf(request)
     const fingerprint = key === undefined ? undefined : fingerprintOf(request, caller)
     const replay = (saved: SavedAnswer | undefined) => {
       if (saved && fingerprint && !saved.fingerprint.equals(fingerprint)) throw refuse('idempotency_conflict')

@@ -1,7 +1,6 @@
 import Type, { type Static } from 'typebox'
 import type { Pool, Sql } from '../../db/pool.ts'
 import {
-  activate,
   build,
   changeState,
   type Experience,
@@ -25,6 +24,7 @@ import { closed, instant, nullableString, oneOf } from '../schema.ts'
 import { scopeIn } from './caller.ts'
 import type { Endpoints } from './endpoint.ts'
 import { ExperienceObject, editedExperience, showExperience } from './experiences.ts'
+import { activateFor, choices, inFlight, tellOpen } from './in-flight.ts'
 import { idsOf, listAnswer, listOf, listQuery, pageOf, wholeList } from './list.ts'
 import { byIdOrKey, environment, id, idOrKey, inProject, projectId } from './parts.ts'
 import { PublicationObject, showPublication } from './publication-object.ts'
@@ -74,7 +74,7 @@ export interface VersionServices extends PublishServices {
 
 export function versions(to: Endpoints, services: VersionServices): void {
   publishing(to, services)
-  states(to)
+  states(to, services)
   reads(to, services)
 }
 
@@ -92,6 +92,7 @@ function publishing({ post }: Endpoints, services: VersionServices): void {
       body: closed({
         activate: Type.Optional(Type.Boolean()),
         app_ids: appIds,
+        in_flight: inFlight,
         note: Type.Optional(Type.String({ maxLength: 500, 'x-storable': true })),
       }),
       answers: { 201: VersionObject, 200: VersionObject },
@@ -111,7 +112,14 @@ function publishing({ post }: Endpoints, services: VersionServices): void {
       const command = { versionId: version.publicId, appIds: body.app_ids, made }
       if (body.activate === false) await build(change.tx, scope, experience, command, services)
       else {
-        await activate(change.tx, scope, experience, { ...command, ...asked(change, services) }, services)
+        const { in_flight: inFlightNow } = body
+        await activateFor(
+          change,
+          scope,
+          experience,
+          { ...command, inFlight: inFlightNow, ...asked(change, services) },
+          services,
+        )
         await change.catalogueChanged(scope)
       }
       const after = await showVersion(change.tx, version, experience, scope.environment)
@@ -129,7 +137,7 @@ function publishing({ post }: Endpoints, services: VersionServices): void {
       description: 'An older one is a rollback: the same build, signed anew under a higher number.',
       params: closed({ id: idOrKey, version_id: id }),
       query: inProject,
-      body: closed({ app_ids: appIds }),
+      body: closed({ app_ids: appIds, in_flight: inFlight }),
       answers: { 200: listOf(PublicationObject) },
       errors,
     },
@@ -137,8 +145,9 @@ function publishing({ post }: Endpoints, services: VersionServices): void {
       const scopes = change.scopes(query.project_id)
       const experience = await getExperience(change.tx, scopes, params.id, { lock: true })
       const scope = scopeIn(scopes, experience)
-      const command = { versionId: params.version_id, appIds: body.app_ids, ...asked(change, services) }
-      await activate(change.tx, scope, experience, command, services)
+      const { app_ids: named, in_flight: chosen } = body
+      const command = { versionId: params.version_id, appIds: named, inFlight: chosen, ...asked(change, services) }
+      await activateFor(change, scope, experience, command, services)
       await change.catalogueChanged(scope)
       const where = { experienceId: experience.publicId, current: true }
       const current = await listPublications(change.tx, [scope], where, { limit: targetAppsMax, after: null })
@@ -153,7 +162,7 @@ function asked({ caller }: Change, { clock }: VersionServices): { by: string; at
   return { by: caller.actor.id, at: new Date(clock.now()) }
 }
 
-function states({ post }: Endpoints): void {
+function states({ post }: Endpoints, { clock }: VersionServices): void {
   const words: Record<StateVerb, [summary: string, description: string]> = {
     pause: ['Pause an Experience', 'Nobody new enters it. What is signed and its numbers stay.'],
     resume: ['Resume an Experience', 'What was live before the pause is live again.'],
@@ -171,7 +180,7 @@ function states({ post }: Endpoints): void {
         description,
         params: byIdOrKey,
         query: inProject,
-        body: closed(verb === 'archive' ? {} : { app_ids: appIds }),
+        body: closed(verb === 'archive' ? {} : { app_ids: appIds, ...choices[verb] }),
         answers: { 200: ExperienceObject },
         errors: [404, 409],
       },
@@ -181,6 +190,8 @@ function states({ post }: Endpoints): void {
         const before = await getExperience(change.tx, scopes, params.id, { lock: true })
         const was = await showExperience(change.tx, before, scopeIn(scopes, before))
         const { after, scope } = await changeState(change.tx, scopes, params.id, verb, named)
+        const choice = 'in_flight' in body ? String(body.in_flight) : undefined
+        await tellOpen(change, after, { verb, choice, appIds: named ?? null, at: new Date(clock.now()) })
         await change.catalogueChanged(scope)
         return editedExperience(change, verb, { before: was, after, scope })
       },

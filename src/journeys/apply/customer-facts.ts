@@ -103,7 +103,7 @@ function readsOf(plan: PinnedPlan): PlanReads {
   if (found) return found
   const reads: PlanReads = { properties: new Set(), segments: new Set(), readsFeatures: false }
   const actions = Object.values(plan.steps).map(({ action }) => action)
-  for (const { type, key, id } of nodesOf([actions, plan.policy.entry.eligibility ?? null])) {
+  for (const { type, key, id } of nodesOf([actions, plan.policy])) {
     if ((type === 'User' || type === 'Customer.Field') && typeof key === 'string') reads.properties.add(key)
     if (type === 'Segment' && typeof id === 'string') reads.segments.add(id)
     if (type === 'Feature') reads.readsFeatures = true

@@ -1,0 +1,44 @@
+import Type from 'typebox'
+import { activate, type Experience, type PublishServices, type StateVerb } from '../../experiences/index.ts'
+import { holdJourneys, moveJourneys, resumeHeldJourneys, stopJourneys } from '../../journeys/index.ts'
+import type { Scope } from '../../tenancy/index.ts'
+import { oneOf } from '../schema.ts'
+import type { Change } from './route.ts'
+
+/** What becomes of journeys under way when a version is made live, or an Experience is paused or taken back. */
+export const inFlight = Type.Optional(oneOf('finish', 'stop', 'move_armed'))
+
+/** Makes a version live, and says what becomes of the journeys that are under way. */
+export async function activateFor(
+  { tx }: Change,
+  scope: Scope,
+  experience: Experience,
+  command: Parameters<typeof activate>[3],
+  services: PublishServices,
+): Promise<void> {
+  const { appIds = null, inFlight: chosen = 'finish', at } = command
+  // Of publications before this one: what they began stops, or moves to what is live now.
+  if (chosen === 'stop') await stopJourneys(tx, experience, { reason: 'superseded_version', appIds, at })
+  await activate(tx, scope, experience, command, services)
+  if (chosen === 'move_armed') await moveJourneys(tx, experience, { reason: 'activate', appIds, at })
+}
+
+/** What a command may say of them. */
+export const choices = {
+  pause: { in_flight: Type.Optional(oneOf('continue', 'hold')) },
+  resume: {},
+  unpublish: { in_flight: Type.Optional(oneOf('finish', 'stop')) },
+  archive: {},
+}
+
+/** Tells the journeys under way, in the background. */
+export async function tellOpen(
+  { tx }: Change,
+  after: Experience,
+  { verb, choice, appIds, at }: { verb: StateVerb; choice: string | undefined; appIds: string[] | null; at: Date },
+): Promise<void> {
+  const command = { reason: verb, appIds, at }
+  if (verb === 'pause' && choice === 'hold') await holdJourneys(tx, after, command)
+  if (verb === 'resume') await resumeHeldJourneys(tx, after, command)
+  if (verb === 'archive' || choice === 'stop') await stopJourneys(tx, after, command)
+}
