@@ -402,8 +402,8 @@ export const screenControlsMax = 1024
 /** Rules of all forms, groups and members together, and the bytes of each, as clients count them. */
 export const formRulesMax = 4096
 export const formRuleBytesMax = 8 * MiB
-/** Legs of a version in all locales: they are made, hashed and signed at once. */
-export const buildBytesMax = 64 * MiB
+/** Legs of a version in all locales: they are made, hashed, signed and checked at once, in a few seconds. */
+export const buildBytesMax = 32 * MiB
 /** Descriptors that one statement stores; one alone may be as large as a descriptor gets. */
 export const releaseInsertBytesMax = 4 * MiB
 

@@ -35,6 +35,7 @@ test('what is exported from test makes live the same, once', async () => {
       type: 'one_time',
       grants: [{ feature: 'seats', allowance: 5 }],
       stores: [{ store: 'appstore', product_id: 'com.example.team' }],
+      preview: { price: '49.00' },
     },
   })
   await service.workspace('POST', '/products/pro_monthly/archive', {})
@@ -59,6 +60,7 @@ test('what is exported from test makes live the same, once', async () => {
   const real = await run(['import', '-', '--environment', 'live'], file)
   assert.deepEqual([real.code, real.out.split('\n').slice(0, -2)], [0, dry.out.split('\n').slice(0, -2)])
   assert.equal(await exported('live'), file)
+  assert.match(file, /"price": "49\.00"/)
   const again = await run(['import', '-', '--environment', 'live'], file)
   assert.match(again.out, /^nothing to change in proj_\w+ live\n$/)
   const audit = await service.pool.query(

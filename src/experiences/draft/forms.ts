@@ -133,10 +133,11 @@ export function checkForms(
   for (const [name, form] of Object.entries(forms)) {
     const path = under(at.forms, name)
     if (form.model !== `Responses:${name}`) wrong(under(path, 'model'), `This must be "Responses:${name}".`)
-    const keys = form.fields.map(({ key }) => key)
+    const keys = new Set<string>()
     for (const [i, one] of form.fields.entries()) {
       const here = under(path, 'fields', i)
-      if (keys.indexOf(one.key) < i) wrong(under(here, 'key'), `Field "${one.key}" is there twice.`)
+      if (keys.has(one.key)) wrong(under(here, 'key'), `Field "${one.key}" is there twice.`)
+      keys.add(one.key)
       if ((one.values !== undefined) !== (one.type === 'enum')) wrong(here, 'An enum, and nothing else, has values.')
       if (one.values && new Set(one.values).size !== one.values.length) wrong(here, 'Each value is there once.')
       if (one.multiple && one.type !== 'enum') wrong(here, 'Only an enum can be multiple.')

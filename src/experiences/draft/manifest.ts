@@ -158,7 +158,8 @@ export function checkParts(
   findings: Findings,
 ): void {
   const once = (part: string, keys: string[], what: string) => {
-    const twice = keys.findIndex((key, i) => keys.indexOf(key) !== i)
+    const seen = new Set<string>()
+    const twice = keys.findIndex((key) => seen.size === seen.add(key).size)
     if (twice >= 0) findings.add(under('', part, twice), 'id_duplicate', `${what} ${keys[twice] ?? ''} is there twice.`)
   }
   once(

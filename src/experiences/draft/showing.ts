@@ -81,8 +81,10 @@ function checkBehaviors(
         `The behaviour points to screen "${screenId}", which does not exist.`,
       )
     }
+    const seen = new Map<string, number>()
     for (const [n, { actionId }] of controls.entries()) {
-      const before = controls.findIndex((one) => one.actionId === actionId)
+      const before = seen.get(actionId) ?? n
+      seen.set(actionId, before)
       const here = under(path, 'controls')
       if (before < n) twice('Control', actionId, under(here, n), { first: under(here, before), findings })
     }
@@ -169,11 +171,11 @@ function checkFiles(
   const { scene, assets } = manifest
   const named = [{ ...scene, contentType: content.names.sceneMediaType }, ...assets.filter(isFile)]
   const sizes = new Map(named.map(({ sha256, contentType, sizeBytes }) => [fileOf(sha256, contentType), sizeBytes]))
+  const known = new Set([...content.files.keys()].map((file) => file.slice(0, 64)))
   for (const [file, size] of sizes) {
     const [digest = '', type = ''] = file.split(' ')
     const stored = content.files.get(file)
-    const isThere = [...content.files.keys()].some((one) => one.startsWith(digest))
-    if (stored === undefined) missing(`sha256:${digest}${isThere ? ` as ${type}` : ''}`, path, findings)
+    if (stored === undefined) missing(`sha256:${digest}${known.has(digest) ? ` as ${type}` : ''}`, path, findings)
     else if (stored !== size) {
       findings.add(path, 'value_invalid', `In the manifest, sha256:${digest} has ${size} bytes; it has ${stored}.`)
     }
