@@ -15,6 +15,7 @@ import {
   createGuard,
   createKnownBad,
   createLoadStoreApp,
+  createPaidConsume,
   createPlayApi,
   createPlayCheck,
   createPlayLineageReread,
@@ -24,11 +25,12 @@ import {
   createReverify,
   createTrusts,
   openRevocations,
+  type PaidConsumeServices,
   type PlayParts,
   selectVoidedOrders,
   startLifecycle,
 } from './purchases/index.ts'
-import { type InstanceSecrets, type Scope, sealingKeyOf } from './tenancy/index.ts'
+import { type InstanceSecrets, sealingKeyOf } from './tenancy/index.ts'
 
 interface Ground {
   config: Config
@@ -68,13 +70,12 @@ export async function openStores(started: AsyncDisposableStack, { config, log, u
 type Stores = Awaited<ReturnType<typeof openStores>>
 
 /** What verifies, attaches and reads purchases again, for the HTTP surfaces. */
-export function purchasesOf(
-  stores: Stores,
-  whois: (query: { scope: Scope; distinctId: string }) => Promise<{ customerId: string | undefined }>,
-) {
+export function purchasesOf(stores: Stores, rest: Pick<PaidConsumeServices, 'whois' | 'spends'>) {
+  const services = { ...stores, ...rest, guard: createGuard(() => clock.now()) }
   return {
     loadStoreApp: stores.loadStoreApp,
-    purchase: createPurchase({ ...stores, whois, guard: createGuard(() => clock.now()) }),
+    purchase: createPurchase(services),
+    paidConsume: createPaidConsume(services),
     reverify: createReverify(stores),
     checkCredential: createCheckCredential(stores),
   }

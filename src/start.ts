@@ -7,7 +7,14 @@ import { checkServer } from './db/check-server.ts'
 import { startEmbedded } from './db/embedded.ts'
 import { migrate } from './db/migrate.ts'
 import { Pool } from './db/pool.ts'
-import { Catalogues, createCheck, createConsume, createStanding, ledgerSettings } from './entitlements/index.ts'
+import {
+  Catalogues,
+  createCheck,
+  createConsume,
+  createPaidSpends,
+  createStanding,
+  ledgerSettings,
+} from './entitlements/index.ts'
 import {
   checkLogMeta,
   createIntakeGuard,
@@ -148,7 +155,11 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   })
   const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
   const standing = createStanding(reads)
-  const { purchase, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, standing)
+  const spends = createPaidSpends({ pool, catalogues, directory, tombstoneKey })
+  const { purchase, paidConsume, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, {
+    whois: standing,
+    spends,
+  })
   const { receiveAppStore, receivePlay } = createReceivers({ services: stores, appStore: stores.appStore, log })
   return {
     log,
@@ -165,6 +176,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       customerIdHint: createCustomerIdHint({ pool: reads.pool, clock }),
       check: countDecisions(usage, createCheck(reads)),
       consume: countDecisions(usage, createConsume(spending)),
+      paidConsume: countDecisions(usage, paidConsume),
       releaseKeys: () => selectPublishedKeys(pool),
       purchase,
       filePool: started.use(new Pool(url, { name: 'files', max: 2 })),

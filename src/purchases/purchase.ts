@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
-import { isRetryable, type Pool, sqlState } from '../db/pool.ts'
-import { findLinkedProduct } from '../entitlements/index.ts'
+import { isRetryable, type Pool, sqlState, type Tx } from '../db/pool.ts'
+import { findLinkedProduct, isChanged } from '../entitlements/index.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { refuse } from '../kernel/errors.ts'
+import { type Refusal, refuse } from '../kernel/errors.ts'
 import { claimDays, dayMs, lineageWaitMsMax } from '../kernel/limits.ts'
 import { retryAfterS } from '../kernel/retry-after.ts'
 import { seal } from '../kernel/seal.ts'
@@ -49,30 +49,49 @@ const attemptsMax = 2
  * and the errors of purchases.
  */
 export function createPurchase(services: PurchaseServices): (command: PurchaseCommand) => Promise<PurchaseAnswer> {
-  return async ({ scope, distinctId, evidence }) => {
-    const { store } = evidence
-    if (scope.platform !== platforms[store]) throw refuse('scope_mismatch')
-    const { customerId } = await services.whois({ scope, distinctId })
-    const evidenceHash = hash('sha256', `${scope.scopeId} ${evidence.text}`)
-    const waitS = services.guard.enter(evidenceHash, `${scope.scopeId} ${customerId ?? distinctId}`)
-    if (waitS > 0) throw refusePurchase(store, { ...resting, retryAfterS: waitS })
-
-    const app = await services.loadStoreApp(services.pool, scope, scope.appId)
-    const context = contextFor(services, app, { store, customerId: customerId ?? null })
-    const verify = services.verifiers[store]
-    const verdict = verify ? await verify(app, evidence, context) : missing
-    if (verdict.kind === 'refused') {
-      if (verdict.unmapped) await keepUnmapped(services, app, store, { distinctId, evidence: evidence.text, verdict })
-      if (isStable(verdict.suffix)) services.guard.rest(evidenceHash)
-      throw refusePurchase(store, verdict)
-    }
-    const purchase =
-      verdict.kind === 'verified' ? verdict.purchase : await storedPurchase(services.pool, app, store, verdict)
-    const attached = await attachOnce(services, app, purchase, distinctId)
-    if (attached.kind !== 'attached') throw refusePurchase(store, attached.kind === 'refused' ? attached : unsettled)
+  return async (command) => {
+    checkPlatform(command)
+    const { app, purchase } = await verified(services, command)
+    const attached = await attachOnce(services, app, purchase, command.distinctId)
+    if (attached.kind !== 'attached') throw refusal(purchase.store, attached)
     services.wake()
     return { customerId: attached.customerId, replay: attached.replay, ...attached.identity }
   }
+}
+
+/** Throws `scope_mismatch` where the key is of an app that such evidence can't come from. */
+export function checkPlatform({ scope, evidence }: PurchaseCommand): void {
+  if (scope.platform !== platforms[evidence.store]) throw refuse('scope_mismatch')
+}
+
+/** What the evidence proves, outside of any transaction. Throws `customer_deleted` and the errors of purchases. */
+export async function verified(
+  services: PurchaseServices,
+  { scope, distinctId, evidence }: PurchaseCommand,
+): Promise<{ app: StoreApp; purchase: VerifiedPurchase }> {
+  const { store } = evidence
+  const { customerId } = await services.whois({ scope, distinctId })
+  const evidenceHash = hash('sha256', `${scope.scopeId} ${evidence.text}`)
+  const waitS = services.guard.enter(evidenceHash, `${scope.scopeId} ${customerId ?? distinctId}`)
+  if (waitS > 0) throw refusePurchase(store, { ...resting, retryAfterS: waitS })
+
+  const app = await services.loadStoreApp(services.pool, scope, scope.appId)
+  const context = contextFor(services, app, { store, customerId: customerId ?? null })
+  const verify = services.verifiers[store]
+  const verdict = verify ? await verify(app, evidence, context) : missing
+  if (verdict.kind === 'refused') {
+    if (verdict.unmapped) await keepUnmapped(services, app, store, { distinctId, evidence: evidence.text, verdict })
+    if (isStable(verdict.suffix)) services.guard.rest(evidenceHash)
+    throw refusePurchase(store, verdict)
+  }
+  const purchase =
+    verdict.kind === 'verified' ? verdict.purchase : await storedPurchase(services.pool, app, store, verdict)
+  return { app, purchase }
+}
+
+/** What the caller is told of a purchase that was not attached. */
+export function refusal(store: Store, attached: Exclude<Attached, { kind: 'attached' }>): Refusal {
+  return refusePurchase(store, attached.kind === 'refused' ? attached : unsettled)
 }
 
 const resting = { kind: 'refused', suffix: 'unavailable', detail: 'rate_limited' } as const
@@ -110,21 +129,26 @@ export function contextFor(
 }
 
 /** One transaction; when others were in its way, once more, and then the caller is asked to come back. */
-export async function attachOnce(
+export function attachOnce(
   services: Pick<PurchaseServices, 'pool'> & AttachServices,
   app: StoreApp,
   purchase: VerifiedPurchase,
   distinctId: string | null,
 ): Promise<Attached> {
+  return settle(services.pool, (tx) => attach(tx, services, app, purchase, distinctId))
+}
+
+/** The same for anything that is done in the transaction of an attach. */
+export async function settle<T>(pool: Pool, work: (tx: Tx) => Promise<T>): Promise<T | Refused> {
   let cause: unknown
   for (let attempts = 0; attempts < attemptsMax; attempts++) {
     try {
-      return await services.pool.transaction(async (tx) => {
+      return await pool.transaction(async (tx) => {
         await tx.query(`set local lock_timeout = '${lineageWaitMsMax}ms'`)
-        return attach(tx, services, app, purchase, distinctId)
+        return work(tx)
       })
     } catch (error) {
-      if (!isRetryable(error) && sqlState(error) !== uniqueViolation) throw error
+      if (!isRetryable(error) && !isChanged(error) && sqlState(error) !== uniqueViolation) throw error
       cause = error
     }
   }

@@ -41,7 +41,9 @@ export function assertDocumented(method: string, path: string, answer: Answer): 
   assert.equal(Number(headers.get('content-length')), answer.bytes.length, said)
   const documented = paths[path]?.[method.toLowerCase()]?.responses[status]
   assert.ok(documented, `not a documented status: ${said}`)
-  if (status >= 400 && path !== '/ready') assertError(answer)
+  // A spend that its purchase does not cover is decided, not refused.
+  const isDecision = path === '/ready' || (path === '/feature/consume' && status === 402)
+  if (status >= 400 && !isDecision) assertError(answer)
   const fits = validator(method, path, status, documented)
   assert.ok(fits(answer.body), `${said}: ${JSON.stringify(fits.errors)}`)
 }

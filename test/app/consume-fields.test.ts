@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import { evidenceBodyBytesMax } from '../../src/kernel/limits.ts'
+import { evidenceBodyBytesMax, purchaseTokenCharsMax, signedTransactionBytesMax } from '../../src/kernel/limits.ts'
 import { startService } from '../harness/service.ts'
 import type { Body } from './answers.ts'
 import { assertRefused, openProject } from './project.ts'
@@ -71,34 +71,23 @@ const appStore = { type: 'appstore', signedTransaction: 'a.b.c' }
 const playStore = { type: 'playstore', purchaseToken: 'token' }
 
 describe('POST /feature/consume with a purchase', () => {
-  test('503 billing_unavailable with Retry-After: purchases cannot be verified yet; nothing is saved or spent', async () => {
-    const taken = [
-      appStore,
-      { ...appStore, signedTransaction: 'x'.repeat(2 * 1024 * 1024) },
-      { ...appStore, signedTransaction: 'é'.repeat(1024 * 1024), productId: 'p', productType: 'one_time' },
-      playStore,
-      { ...playStore, purchaseToken: 'x'.repeat(16_384) },
-      { ...playStore, purchaseToken: '😀'.repeat(16_384) },
-      {
-        ...playStore,
-        productId: 'p',
-        basePlanId: 'b',
-        purchaseOptionId: 'o',
-        offerId: 'f',
-        productType: 'subscription',
-      },
-    ]
-    for (const purchase of taken) {
-      const command = good()
-      const before = await operations()
-      for (const mode of [undefined, 'consume']) {
-        const answer = await app.post('/feature/consume', { ...command, mode, purchase })
-        assertRefused(answer, 503, 'billing_unavailable')
-        assert.ok(Number(answer.headers.get('retry-after')) >= 1)
-      }
-      assert.equal(await operations(), before)
-      assert.equal((await app.post('/feature/consume', command)).body.idempotentReplay, false)
+  test('evidence up to its limit is looked at; no store is connected, so nothing is saved or spent', async () => {
+    const android = await project.app('android')
+    const signed = ['a.b.c', 'x'.repeat(signedTransactionBytesMax), 'é'.repeat(signedTransactionBytesMax / 2)]
+    const tokens = ['token', 'x'.repeat(purchaseTokenCharsMax), '😀'.repeat(purchaseTokenCharsMax)]
+    const rest = { productId: 'p', basePlanId: 'b', purchaseOptionId: 'o', offerId: 'f', productType: 'subscription' }
+    const before = await operations()
+    for (const signedTransaction of signed) {
+      const purchase = { ...rest, type: 'appstore', signedTransaction }
+      const answer = await app.post('/feature/consume', { ...good(), purchase })
+      assertRefused(answer, 503, 'app_store_purchase_unavailable')
     }
+    for (const purchaseToken of tokens) {
+      const purchase = { ...rest, type: 'playstore', purchaseToken }
+      const answer = await android.post('/feature/consume', { ...good(), purchase })
+      assertRefused(answer, 503, 'android_store_purchase_unavailable')
+    }
+    assert.equal(await operations(), before)
   })
 
   test('the deleted customer, the saved operation and the Feature are looked at before', async () => {
@@ -123,7 +112,7 @@ describe('POST /feature/consume with a purchase', () => {
       'feature_not_found',
     )
     const unknown = { ...good(), customerId: 'never seen', purchase }
-    assertRefused(await app.post('/feature/consume', unknown), 503, 'billing_unavailable')
+    assertRefused(await app.post('/feature/consume', unknown), 503, 'app_store_purchase_unavailable')
   })
 
   test('400: together with set_usage', async () => {

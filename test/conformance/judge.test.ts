@@ -231,7 +231,7 @@ describe('an error', () => {
   test('has a status that clients treat as it is meant', () => {
     assert.notDeepEqual(refused(410, {}, {}, { path: '/batch' }), [])
     assert.notDeepEqual(refused(402), [])
-    assert.deepEqual(refused(402, {}, {}, { sent: { purchase: {} } }), [])
+    assert.notDeepEqual(refused(402, {}, {}, { sent: { purchase: {} } }), [])
     assert.notDeepEqual(refused(400, { code: 'operation_conflict' }), [])
     assert.deepEqual(refused(409, { code: 'operation_conflict' }), [])
     assert.notDeepEqual(refused(202), [])

@@ -64,7 +64,8 @@ export function judge(exchange: Exchange, expected: Expectations): Verdict {
   hold(at, (headers.get('x-request-id') ?? '') !== '', 'has an X-Request-Id')
   if (operation === 'POST /profile' && (status === 200 || status === 304)) return judgeProfile(exchange, expected, at)
   const body = parse(bytes, at)?.value
-  if (status >= 400) checkError(exchange, body, at)
+  if (status === 402) checkShort(exchange, body, check, at)
+  else if (status >= 400) checkError(exchange, body, at)
   else if (status === 200) check?.({ body, sent: isObject(exchange.sent) ? exchange.sent : {}, at })
   else say(at, `answers 200 or an error, not ${status}`)
   return { problems: at.found }
@@ -98,7 +99,25 @@ function checkHeaders(headers: Headers, at: At): void {
   hold(at, headers.get('cache-control') === 'private, no-cache', 'is private and to be asked about again')
 }
 
-function checkError({ path, status, headers, sent }: Exchange, body: unknown, at: At): void {
+/** A spend that even its purchase does not cover: the decision, and what every error has. */
+function checkShort(
+  { path, headers, sent }: Exchange,
+  body: unknown,
+  check: (typeof answers)[string] | undefined,
+  at: At,
+): void {
+  const backed = path === '/feature/consume' && isObject(sent) && sent.purchase !== undefined
+  hold(at, backed, 'is 402 only where a purchase came with the command')
+  if (!backed || !isObject(body)) return
+  const { message, request_id, ...decision } = body
+  errorBody({ code: decision.code, message, request_id }, at)
+  hold(into(at, 'request_id'), request_id === headers.get('x-request-id'), 'is that of the header')
+  hold(into(at, 'code'), decision.code === 'insufficient_balance', 'is insufficient_balance')
+  hold(into(at, 'accepted'), decision.accepted === false, 'is false')
+  check?.({ body: decision, sent, at })
+}
+
+function checkError({ path, status, headers }: Exchange, body: unknown, at: At): void {
   const shape: Check<Of<typeof errorBody>> = path === '/purchase' ? purchaseError : errorBody
   if (!shape(body, at)) return
   hold(into(at, 'request_id'), body.request_id === headers.get('x-request-id'), 'is that of the header')
@@ -106,8 +125,6 @@ function checkError({ path, status, headers, sent }: Exchange, body: unknown, at
     hold(at, /^[1-9][0-9]*$/.test(headers.get('retry-after') ?? ''), 'says when to try again')
   }
   hold(at, path !== '/batch' || status !== 410, 'is not 410, on which a client would keep the batch for ever')
-  const backed = path !== '/feature/consume' || (isObject(sent) && sent.purchase !== undefined)
-  hold(at, status !== 402 || backed, 'is 402 only where a purchase came with the command')
   hold(at, status === 409 || body.code !== 'operation_conflict', 'has operation_conflict with 409 alone')
 }
 

@@ -1,19 +1,24 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import pino from 'pino'
 import { isConnectionLoss, Pool } from '../../src/db/pool.ts'
-import { createProduct, verifyLedger } from '../../src/entitlements/index.ts'
+import { Catalogues, createPaidSpends, createProduct, verifyLedger } from '../../src/entitlements/index.ts'
 import { must } from '../../src/kernel/assert.ts'
+import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { type AttachServices, attach } from '../../src/purchases/attach.ts'
 import { defaultSettings } from '../../src/purchases/settings.ts'
 import { transferPurchase } from '../../src/purchases/transfer.ts'
 import type { StoreApp, VerifiedPurchase } from '../../src/purchases/types.ts'
-import type { Scope } from '../../src/tenancy/index.ts'
+import { Directory, type Scope } from '../../src/tenancy/index.ts'
 import { type CutProxy, cutProxy } from '../harness/cut-proxy.ts'
 import { factsIn, openLedger, totals } from '../ledger/world.ts'
 
 const ledger = await openLedger()
 after(() => ledger[Symbol.asyncDispose]())
 const { pool, database } = ledger
+const directory = await Directory.open({ pool, url: database.url, clock, log: pino({ level: 'silent' }) })
+after(() => directory[Symbol.asyncDispose]())
+const spending = { directory, catalogues: new Catalogues(pool, directory), tombstoneKey: Buffer.alloc(32, 7) }
 const services: AttachServices = { tombstoneKey: Buffer.alloc(32, 7), sealingKey: Buffer.alloc(32, 9), baseUrls: [] }
 
 interface World {
@@ -136,6 +141,33 @@ async function cutEverywhere(
 
 test('attaching, with the connection lost before or after any statement, is done once by the time it is answered', async () => {
   await cutEverywhere(prepare, bring, (world) => attachedOnce(world))
+})
+
+test('the same for a spend that brings its purchase: attached, drawn and saved once', async () => {
+  const command = (world: World) => ({
+    scope: { ...world.scope, keyId: 'key_test', appId: world.app.appId, appName: 'Test', platform: 'ios' as const },
+    ...{ distinctId: 'ada', featureKey: 'exports', operationId: 'op', quantity: 4n, mode: 'consume' as const },
+    ...{ entityId: null, purchaseKey: 'appstore Sandbox 1' },
+  })
+  await cutEverywhere(
+    prepare,
+    (world, url) =>
+      through(url, async (own) => {
+        const spends = createPaidSpends({ ...spending, pool: own })
+        const known = await spends.answerWithoutPurchase(command(world))
+        if (known) return
+        await own.transaction(async (tx) => {
+          await attach(tx, services, world.app, world.purchase(), 'ada')
+          await spends.spend(tx, command(world))
+        })
+      }),
+    async ({ scope }) => {
+      assert.deepEqual(await totals(pool, scope), { drawn: 4n, left: 16n, used: 4n })
+      for (const table of ['store_lineage', 'store_outbox', 'operation']) {
+        assert.equal(await count(table, scope), 1, table)
+      }
+    },
+  )
 })
 
 test('the same for a transfer by an operator', async () => {

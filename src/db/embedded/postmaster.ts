@@ -11,6 +11,7 @@ import {
   truncateSync,
   writeSync,
 } from 'node:fs'
+import { totalmem } from 'node:os'
 import { basename, join } from 'node:path'
 import { systemClock } from '../../kernel/clock.ts'
 import { serverLogBytesMax } from '../../kernel/limits.ts'
@@ -28,6 +29,9 @@ export interface Postmaster {
   ready: boolean
 }
 
+const bufferMbMin = 128
+const bufferMbMax = 1024
+
 /** Nothing of durability is ever switched off; the rest is what PostgreSQL's defaults are too small or too chatty for. */
 const settings = {
   fsync: 'on',
@@ -37,8 +41,9 @@ const settings = {
   port: '5432',
   unix_socket_permissions: '0700',
   max_connections: '100',
-  shared_buffers: '256MB',
-  max_wal_size: '2GB',
+  shared_buffers: `${bufferMb()}MB`,
+  // Most writes under load are the first to touch their page after a checkpoint, and write it whole.
+  max_wal_size: '4GB',
   jit: 'off',
   timezone: 'UTC',
   log_timezone: 'UTC',
@@ -47,6 +52,12 @@ const settings = {
   log_min_error_statement: 'panic',
   log_error_verbosity: 'terse',
   log_checkpoints: 'off',
+}
+
+/** A sixteenth of the memory that is ours; PostgreSQL takes of it only what it comes to use. */
+function bufferMb(): number {
+  const bytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+  return Math.min(Math.max(Math.floor(bytes / 16 / 2 ** 20), bufferMbMin), bufferMbMax)
 }
 
 /** What `postmaster.pid` says, and whether its process is a PostgreSQL on this folder; undefined without such a file. */

@@ -82,6 +82,33 @@ function accountIds({ holder }: Slot): bigint[] {
   return [...holder.accounts.values()].map((account) => account.id)
 }
 
+/** What is known of a command without deciding it: its answer, or nothing yet. */
+export async function lookUp(options: AttemptOptions, client: pg.PoolClient, command: ConsumeCommand): Promise<Slot> {
+  const { slots } = await loadSlots(options, client, [command])
+  return must(slots[0], 'one for each')
+}
+
+/**
+ * One command inside the transaction of the caller, who commits. Waits for the accounts as long as the transaction's
+ * `lock_timeout` lets it; what it throws leaves the transaction to be rolled back.
+ */
+export async function attemptWithin(
+  options: AttemptOptions,
+  client: pg.PoolClient,
+  command: ConsumeCommand,
+): Promise<ConsumeAnswer | Refusal> {
+  const before = await load(options, client, [command])
+  const ids = before.pending.flatMap(accountIds).sort((a, b) => (a < b ? -1 : 1))
+  const locked = await lockAccounts(client, ids, true)
+  const loaded = await load(options, client, [command])
+  if (!loaded.pending.flatMap(accountIds).every((id) => locked.has(id)))
+    throw new Changed('the accounts are others now')
+  const batch = new BatchWrite()
+  await decideAll(client, loaded.pending, loaded.now, batch)
+  await write(client, batch, { commit: false })
+  return must(answersOf(loaded)[0], 'one for each')
+}
+
 interface Loaded {
   /** Database clock. */
   now: number
@@ -92,8 +119,19 @@ interface Loaded {
   repeats: { slot: Slot; of: Slot }[]
 }
 
-/** State, saved operations and the moment, sent together. Answers everything that needs no decision. */
 async function load(options: AttemptOptions, client: pg.PoolClient, commands: ConsumeCommand[]): Promise<Loaded> {
+  const { slots, now } = await loadSlots(options, client, commands)
+  const sorted = { now, slots, ...sortOut(slots) }
+  await createOwnAccounts(client, sorted.pending)
+  return sorted
+}
+
+/** State, saved operations and the moment, sent together. Answers everything that needs no decision. */
+async function loadSlots(
+  options: AttemptOptions,
+  client: pg.PoolClient,
+  commands: ConsumeCommand[],
+): Promise<{ now: number; slots: Slot[] }> {
   const inquiries: Inquiry[] = []
   for (const { scope, distinctId, entityId, featureKey } of commands) {
     const catalogue = options.catalogues.current(scope) ?? (await options.catalogues.load(scope))
@@ -117,9 +155,7 @@ async function load(options: AttemptOptions, client: pg.PoolClient, commands: Co
     return { command, inquiry, holder: must(holders[i], 'one for each'), answer: undefined }
   })
   await answerKnown(client, slots, saved)
-  const sorted = { now, slots, ...sortOut(slots) }
-  await createOwnAccounts(client, sorted.pending)
-  return sorted
+  return { now, slots }
 }
 
 function sortOut(slots: Slot[]): Pick<Loaded, 'pending' | 'repeats'> {

@@ -7,7 +7,7 @@ import type { UsageDecision } from '../types.ts'
 import { type ConsumeAnswer, type ConsumeCommand, featureTypes, modeNumber, type Slot } from './slot.ts'
 import { selectSurvivor } from './usage-store.ts'
 
-/** Answers every command that needs no decision, in the order of checks: deleted, saved, no such Feature, evidence, no record. */
+/** Answers every command that needs no decision, in the order of checks: deleted, saved, no such Feature, no record. */
 export async function answerKnown(client: pg.PoolClient, slots: Slot[], savedRows: RawRow[]): Promise<void> {
   for (const slot of slots) {
     if (slot.holder.deleted) slot.answer = refuse('customer_deleted')
@@ -19,16 +19,11 @@ export async function answerKnown(client: pg.PoolClient, slots: Slot[], savedRow
   for (const slot of slots) {
     const { feature } = slot.inquiry
     if (!feature) slot.answer ??= refuse('feature_not_found', { details: { featureId: slot.command.featureKey } })
-    else if (slot.command.withPurchase) slot.answer ??= purchasesMissing()
-    else if (slot.holder.customerId === undefined) {
+    else if (slot.holder.customerId === undefined && slot.command.purchaseKey === undefined) {
       const { type } = feature
       slot.answer ??= { ...usageWithoutCustomer(type), type, occurredAt: null, replay: false }
     }
   }
-}
-
-function purchasesMissing(): Refusal {
-  return refuse('billing_unavailable', { message: 'Purchases are not available yet.', retryAfterS: 60 })
 }
 
 /** The saved decision when the command is the same one, whatever has happened to the catalogue since. */
@@ -38,7 +33,7 @@ async function savedAnswer(
   row: RawRow,
 ): Promise<ConsumeAnswer | Refusal> {
   const same =
-    !command.withPurchase &&
+    row[13] === (command.purchaseKey ?? null) &&
     row[2] === command.featureKey &&
     row[3] === command.entityId &&
     row[4] === String(modeNumber[command.mode]) &&
@@ -76,7 +71,7 @@ export function repeated(slot: Slot, of: Slot): ConsumeAnswer | Refusal {
     a.entityId === b.entityId &&
     a.mode === b.mode &&
     a.quantity === b.quantity &&
-    Boolean(a.withPurchase) === Boolean(b.withPurchase) &&
+    a.purchaseKey === b.purchaseKey &&
     slot.holder.customerId === of.holder.customerId
   const answer = must(of.answer, 'the first one was decided')
   // A refusal is not saved: nothing stands in the way of the other one, which has to ask again.

@@ -13,8 +13,8 @@ export interface ConsumeCommand {
   quantity: bigint
   mode: UsageMode
   entityId: string | null
-  /** Store evidence came with it. It can't be verified yet, so nothing is decided. */
-  withPurchase?: boolean
+  /** Names the purchase that came with it, whatever the bytes of its evidence; part of the fingerprint. */
+  purchaseKey?: string
 }
 
 export interface ConsumeAnswer extends UsageDecision {

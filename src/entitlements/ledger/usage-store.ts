@@ -7,11 +7,11 @@ const readOperations: Statement = {
   name: 'entitlements_operations',
   text: `
     select q.n, o.customer_id, o.feature_key, o.entity_id, o.mode, o.quantity, o.accepted, o.code, o.feature_type,
-      o.balance, o.unlimited, o.active, o.occurred_at_ms
+      o.balance, o.unlimited, o.active, o.occurred_at_ms, o.purchase_key
     from unnest($1::int[], $2::text[]) with ordinality as q(scope_id, operation_id, n)
     cross join lateral (
       select customer_id, feature_key, entity_id, mode, quantity, accepted, code, feature_type, balance, unlimited, active,
-        occurred_at_ms
+        occurred_at_ms, purchase_key
       from operation
       where scope_id = q.scope_id
         and kind = 0

@@ -252,3 +252,19 @@ export async function writeOpened(
   // Somebody else took the last place since the offer was read, and raised the version: the write will be refused.
   return BigInt(row?.[0] ?? 0)
 }
+
+/** Apart from the statement that every spend goes through: few come with a purchase. */
+export async function notePurchase(
+  client: pg.ClientBase,
+  { scopeId, operationId, purchaseKey }: { scopeId: number; operationId: string; purchaseKey: string },
+): Promise<void> {
+  await client.query(
+    `update operation
+    set purchase_key = $3,
+      http_status = case when code = 'insufficient_balance' then 402 else 200 end
+    where scope_id = $1
+      and kind = 0
+      and operation_id = $2`,
+    [scopeId, operationId, purchaseKey],
+  )
+}

@@ -9,8 +9,11 @@ import {
   evidenceBodyBytesMax,
   featureIdCharsMax,
   operationIdCharsMax,
+  purchaseTokenCharsMax,
+  signedTransactionBytesMax,
   unitsMax,
 } from '../../kernel/limits.ts'
+import type { Evidence, PaidConsume } from '../../purchases/index.ts'
 import { closed, nullableNumber, oneOf, usageCustomerId, usageId } from '../schema.ts'
 import { appErrors } from './responses.ts'
 
@@ -24,12 +27,12 @@ const purchaseCommon = {
 const storeText = { minLength: 1, 'x-storable': true }
 const AppStorePurchase = closed({
   type: oneOf('appstore'),
-  signedTransaction: Type.String({ ...storeText, 'x-bytes-max': 2 * 1024 * 1024 }),
+  signedTransaction: Type.String({ ...storeText, 'x-bytes-max': signedTransactionBytesMax }),
   ...purchaseCommon,
 })
 const PlayStorePurchase = closed({
   type: oneOf('playstore'),
-  purchaseToken: Type.String({ ...storeText, maxLength: 16_384 }),
+  purchaseToken: Type.String({ ...storeText, maxLength: purchaseTokenCharsMax }),
   ...purchaseCommon,
 })
 
@@ -76,11 +79,19 @@ const Decision = Type.Object(
   { title: 'UsageDecision' },
 )
 
+export interface ConsumeOptions {
+  consume: (command: ConsumeCommand) => Promise<ConsumeAnswer>
+  paidConsume: (command: PaidConsume) => Promise<ConsumeAnswer>
+}
+
+/** Read as the decision it is, or as an error, by whoever looks at the status first. */
+const Short = Type.Object(
+  { ...Decision.properties, message: Type.String(), request_id: Type.String() },
+  { title: 'UsageShort' },
+)
+
 /** `POST /feature/consume`: spends units once per operation id. */
-export function featureConsume(
-  server: FastifyInstance,
-  consume: (command: ConsumeCommand) => Promise<ConsumeAnswer>,
-): void {
+export function featureConsume(server: FastifyInstance, { consume, paidConsume }: ConsumeOptions): void {
   server.post<{ Body: Static<typeof Body> }>('/feature/consume', {
     bodyLimit: evidenceBodyBytesMax,
     schema: {
@@ -90,12 +101,12 @@ export function featureConsume(
         'Idempotent per `operationId`: a retry answers the saved decision with `idempotentReplay: true`. A denial is a 200 with `accepted: false` and the reason in `code`.',
       tags: ['Features'],
       body: Body,
-      response: { 200: Decision, ...appErrors(400, 401, 403, 404, 409, 410, 413, 503) },
+      response: { 200: Decision, 402: Short, ...appErrors(400, 401, 403, 404, 409, 410, 413, 429, 503) },
     },
     handler: async (request, reply) => {
       const { body } = request
       if (body.purchase && body.mode === 'set_usage') throw purchaseWithTotal()
-      const decision = await consume({
+      const command: ConsumeCommand = {
         scope: must(request.app, 'the route is authenticated'),
         distinctId: body.customerId,
         featureKey: body.featureId,
@@ -103,9 +114,12 @@ export function featureConsume(
         quantity: BigInt(body.quantity),
         mode: body.mode ?? 'consume',
         entityId: body.entityId ?? null,
-        withPurchase: body.purchase !== undefined,
-      })
-      return reply.send({
+      }
+      const { purchase } = body
+      const decision = await (purchase ? paidConsume({ ...command, evidence: evidenceOf(purchase) }) : consume(command))
+      // Only who paid for it is told by status: everybody else reads `accepted`.
+      const isShort = purchase !== undefined && decision.code === 'insufficient_balance'
+      const answer = {
         operationId: body.operationId,
         customerId: body.customerId,
         featureId: body.featureId,
@@ -119,9 +133,25 @@ export function featureConsume(
         occurredAtMs: decision.occurredAt,
         idempotentReplay: decision.replay,
         ...(body.entityId === undefined ? {} : { entityId: body.entityId }),
-      } satisfies Static<typeof Decision>)
+      } satisfies Static<typeof Decision>
+      if (!isShort) return reply.send(answer)
+      return reply.status(402).send({
+        ...answer,
+        message: 'Not enough units, even with the purchase. It stays attached.',
+        request_id: request.id,
+      } satisfies Static<typeof Short>)
     },
   })
+}
+
+function evidenceOf(purchase: NonNullable<Static<typeof Body>['purchase']>): Evidence {
+  const { productId, basePlanId, purchaseOptionId, offerId, productType } = purchase
+  return {
+    store: purchase.type,
+    text: purchase.type === 'appstore' ? purchase.signedTransaction : purchase.purchaseToken,
+    claims: { productId, basePlanId, purchaseOptionId, offerId, productType },
+    consume: false,
+  }
 }
 
 function purchaseWithTotal() {

@@ -1,17 +1,22 @@
 import type { FastifyInstance } from 'fastify'
-import type { AccessAnswer, AccessQuery, ConsumeAnswer, ConsumeCommand } from '../../entitlements/index.ts'
+import type { AccessAnswer, AccessQuery } from '../../entitlements/index.ts'
 import { type AppAuthOptions, authenticateApp } from './authenticate.ts'
 import { type BatchOptions, batch } from './batch.ts'
-import { featureConsume } from './consume.ts'
+import { type ConsumeOptions, featureConsume } from './consume.ts'
 import { entitled } from './entitled.ts'
 import { type EventOptions, event } from './event.ts'
 import { type ProfileOptions, profile } from './profile.ts'
 import { type PurchaseOptions, purchase } from './purchase.ts'
 import { status } from './status.ts'
 
-export interface AppApiServices extends AppAuthOptions, EventOptions, BatchOptions, ProfileOptions, PurchaseOptions {
+export interface AppApiServices
+  extends AppAuthOptions,
+    EventOptions,
+    BatchOptions,
+    ProfileOptions,
+    ConsumeOptions,
+    PurchaseOptions {
   check: (query: AccessQuery) => Promise<AccessAnswer>
-  consume: (command: ConsumeCommand) => Promise<ConsumeAnswer>
 }
 
 /** Every App API operation that needs a publishable key. */
@@ -22,7 +27,7 @@ export function appApi(server: FastifyInstance, services: AppApiServices): void 
   event(server, services)
   batch(server, services)
   entitled(server, services.check)
-  featureConsume(server, services.consume)
+  featureConsume(server, services)
   purchase(server, services)
   status(server, services)
 }
