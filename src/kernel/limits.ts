@@ -514,6 +514,8 @@ export const storeCallsAtOnce = 10
 export const playRetryAfterS = 5
 /** Of one process, for purchases and what follows from them: none is held while a store is asked. */
 export const purchaseConnections = 6
+/** What still gives something is read again after this, though nobody says anything. */
+export const storeUnreadMsMax = 7 * 24 * 3600_000
 /** A purchase that was read so lately is not read again. */
 export const storeReadAgainMs = 60_000
 /** Line items of one purchase; stores sell far fewer at once. */

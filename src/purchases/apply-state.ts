@@ -1,5 +1,6 @@
 import type { Tx } from '../db/pool.ts'
 import { must } from '../kernel/assert.ts'
+import { storeUnreadMsMax } from '../kernel/limits.ts'
 import { seal } from '../kernel/seal.ts'
 import { applyPeriods } from './apply-periods.ts'
 import { insertLineage, type Lineage, type Place, placeOf, selectLineage, updateLineageState } from './lineage-store.ts'
@@ -40,9 +41,15 @@ export async function applyState(
   const own = written.find(({ transaction }) => transaction.evidenceKey === purchase.evidenceKey)
   // What another purchase took the place of says nothing of the whole any more.
   if (purchase.version < lineage.version || own?.isSuperseded) return lineage
-  await updateLineageState(tx, lineage, purchase)
+  await updateLineageState(tx, lineage, { ...purchase, nextCheckAt: nextCheckOf(purchase, now) })
   const { status, version, accountToken } = purchase
   return { ...lineage, status, version, accountToken: lineage.accountToken ?? accountToken }
+}
+
+/** Nothing that still gives something stays unread for longer than a week, whatever was told of it. */
+function nextCheckOf({ nextCheckAt, status, unpolled }: VerifiedPurchase, now: Ms): Ms | null {
+  if (unpolled || (nextCheckAt === null && status !== 'active')) return nextCheckAt
+  return Math.min(nextCheckAt ?? Number.POSITIVE_INFINITY, now + storeUnreadMsMax)
 }
 
 /** What a sealed token is bound to. */

@@ -1,4 +1,4 @@
-import { dayMs } from '../../kernel/limits.ts'
+import { dayMs, storeUnreadMsMax } from '../../kernel/limits.ts'
 import type { Ms } from '../types.ts'
 import type { PlayItem, PlayPurchase } from './purchase.ts'
 
@@ -7,20 +7,18 @@ const hourMs = 60 * minuteMs
 
 /** After the end of a period: the renewal is looked for soon, then less and less often. */
 const afterEnd = [5 * minuteMs, hourMs, 6 * hourMs]
-/** Whatever can still change is read again after this, though nobody says anything. */
-const unreadMsMax = 7 * dayMs
 
 /** When to read a purchase again; null when nothing can come of it any more. Pure. */
 export function nextCheckAt({ items, status }: Pick<PlayPurchase, 'items' | 'status'>, now: Ms): Ms | null {
   if (status === 'expired' || status === 'pending_canceled' || status === 'cancelled') return null
   const ends = items.flatMap(({ expiresAt }) => expiresAt ?? [])
   const end = ends.length === 0 ? null : Math.min(...ends)
-  return Math.min(now + unreadMsMax, end === null ? quiet(status, now) : afterEndOf(end, now))
+  return Math.min(now + storeUnreadMsMax, end === null ? quiet(status, now) : afterEndOf(end, now))
 }
 
 /** Without an end of its own: what waits for a payment, and what is owned for good. */
 function quiet(status: string, now: Ms): Ms {
-  return status === 'pending' ? now + hourMs : now + unreadMsMax
+  return status === 'pending' ? now + hourMs : now + storeUnreadMsMax
 }
 
 /** The next of: 5 minutes, 1 hour, 6 hours and each day after the end. */
