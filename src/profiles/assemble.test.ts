@@ -69,7 +69,7 @@ function inputOf(authored: Authored[], person: Partial<Person> = {}, more: Parti
     person: {
       ...{ customerId: 'c', now, accounts: new Map(), versions: 0n, revision: 1n, rev: 1n, properties: {} },
       ...{ members: new Map(), edges: new Map(), segments: new Set(), enrolments: new Map(), journeys: [] },
-      ...{ assignments: new Map() },
+      ...{ assignments: new Map(), pausedAt: null },
       ...person,
     },
   }

@@ -71,7 +71,11 @@ interface Verdict {
 const passes: Verdict = {}
 
 const checks: [NewReason, (asked: Asked, judged: Judged) => Verdict][] = [
-  ['customer_paused', () => passes],
+  [
+    'customer_paused',
+    ({ person: { pausedAt } }) =>
+      pausedAt === null ? passes : { failed: `since ${new Date(pausedAt).toISOString()}` },
+  ],
   ['not_published', isPublished],
   ['experience_paused', ({ current }) => (current?.status === 'paused' ? { failed: `number ${current.seq}` } : passes)],
   ['platform_not_built', isBuilt],

@@ -89,7 +89,7 @@ function askedOf(queries: readonly PersonQuery[]): Asked[] {
 }
 
 function personOf(standing: WholeStanding, row: RawRow, segments: ReadonlySet<string>): Person {
-  const [, , revision, rev, properties, members, edges, enrolments, journeys, assignments] = row
+  const [, , revision, rev, properties, members, edges, enrolments, journeys, assignments, pausedAt] = row
   return {
     ...standing,
     revision: BigInt(revision ?? 0),
@@ -105,6 +105,7 @@ function personOf(standing: WholeStanding, row: RawRow, segments: ReadonlySet<st
       ]),
     ),
     journeys: (JSON.parse(journeys ?? '[]') as JourneyRow[]).map(journeyOf),
+    pausedAt: pausedAt == null ? null : Number(pausedAt),
     assignments: new Map((JSON.parse(assignments ?? '[]') as AssignmentRow[]).map(assignmentOf)),
   }
 }

@@ -101,6 +101,13 @@ const readStates: Statement = {
             and customer_id = c.id
           limit $13
         ) sticky
+      ),
+      (
+        select at_ms
+        from journey_pause
+        where scope_id = q.scope_id
+          and customer_id = c.id
+        limit 1
       )
     from unnest($1::int[], $2::int[], $3::text[], $4::text[], $5::bool[])
       as q(n, scope_id, distinct_id, customer_id, with_properties)
@@ -116,7 +123,7 @@ const readStates: Statement = {
     ) c`,
 }
 
-/** Per query: n, customer, revision of the catalogue, the customer's number, properties, memberships, edges, enrolments, open journeys, assignments. */
+/** Per query: n, customer, revision of the catalogue, the customer's number, properties, memberships, edges, enrolments, open journeys, assignments, since when its journeys rest. */
 export function selectStates(
   client: pg.ClientBase,
   queries: readonly StateQuery[],

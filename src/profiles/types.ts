@@ -61,6 +61,8 @@ export interface Person extends WholeStanding {
   /** By number of the Experience; never enrolled: not there. */
   enrolments: ReadonlyMap<number, Counted>
   journeys: readonly OpenJourney[]
+  /** Since when all journeys of the customer rest; null: they don't. */
+  pausedAt: Ms | null
   /** By number of the experiment and phase. */
   assignments: ReadonlyMap<string, Assignment>
 }

@@ -102,6 +102,25 @@ describe('a journey', () => {
   })
 })
 
+test('a customer whose journeys rest is offered nothing, and everything again afterwards; each is a new profile', async () => {
+  const who = randomUUID()
+  const customer = await stage.project.customer(who)
+  let tag = ''
+  const arms = async (): Promise<string[]> => {
+    const { status, headers, body } = await stage.app.post('/profile', { distinct_id: who }, { 'if-none-match': tag })
+    assert.equal(status, 200)
+    tag = headers.get('etag') ?? ''
+    return body.armedLegs.map(({ reference }: { reference: { experienceId: string } }) => reference.experienceId)
+  }
+  assert.ok((await arms()).includes(every.id))
+  await stage.project.post(`/customers/${customer}/pause_journeys`)
+  assert.deepEqual(await arms(), [])
+  const path = `/customers/${customer}/profile?app_id=${stage.app.id}&experience_id=${every.id}`
+  assert.equal((await stage.project.get(path)).experiences[0].reason, 'customer_paused')
+  await stage.project.post(`/customers/${customer}/resume_journeys`)
+  assert.ok((await arms()).includes(every.id))
+})
+
 describe('what becomes of journeys under way', () => {
   test('when another version goes live: they finish, and stay on the version they began with', async () => {
     const of = await stage.publish(api())
