@@ -9,8 +9,13 @@ const { values } = parseArgs({
     'data-dir': { type: 'string', default: process.env.DATA_DIR ?? './data' },
   },
 })
+const port = Number(values.port)
+if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+  console.error('--port is a number from 0 to 65535')
+  process.exit(1)
+}
 const sim = await startStoreSim({
-  port: Number(values.port),
+  port,
   dataDir: values['data-dir'],
   ...(values.seed === undefined ? {} : { seed: values.seed }),
 })

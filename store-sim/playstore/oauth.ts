@@ -20,6 +20,7 @@ export const oauth: Routes = {
     if (form.get('grant_type') !== grantType) throw denied('unsupported_grant_type', 'Invalid grant_type')
     await verifyAssertion(sim, form.get('assertion') ?? '')
     const bearer = `ya29.sim-${randomBytes(24).toString('base64url')}`
+    for (const [old, until] of bearersOf(sim)) if (until <= sim.wall()) bearersOf(sim).delete(old)
     bearersOf(sim).set(bearer, sim.wall() + lifeSeconds * 1000)
     return { body: { access_token: bearer, expires_in: lifeSeconds, token_type: 'Bearer' } }
   },
