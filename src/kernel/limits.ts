@@ -365,6 +365,8 @@ export const experimentVariantsMax = 64
 export const experimentMetricsMax = 20
 /** How long after an exposure an event may still be a conversion. */
 export const experimentWindowDaysMax = 90
+/** Versions of which the lane remembers what they ask first: a few bytes each. */
+export const versionsRememberedMax = 10_000
 /** Exposures looked at by one statement: a few milliseconds. */
 export const experimentPageUnits = 5000
 /** Compiled patterns of conditions kept in memory. */

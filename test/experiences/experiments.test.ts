@@ -378,10 +378,11 @@ describe('results', () => {
   /** As many units of each variant, so many of which did it. */
   async function filled(more: object, each: [variant: string, units: number, conversions: number][]): Promise<string> {
     const experiment = await running({ metrics: [{ event_name: `did ${count}`, window_ms: dayMs }], ...more })
-    const [{ experimentId = 0 } = {}] = await pool.query<{ experimentId: number }>(
+    const found = await pool.query<{ experimentId: number }>(
       'select id as "experimentId" from experiment where public_id = $1',
       [experiment.id],
     )
+    const { experimentId } = must(found[0], 'it was made')
     const [{ event_name: name }] = experiment.metrics
     for (const [variant, units, conversions] of each) {
       await pool.query(

@@ -1,9 +1,10 @@
 import type { Consumer, LaneEvent } from '../../events/index.ts'
 import { recordExposures, type SeenVariant } from './expose.ts'
+import { seenByStarting } from './leg-starts.ts'
 
-/** Counts what devices report they have shown. Imports tell of no experiment that runs here. */
+/** Counts what devices report they have shown, and who came to a holdout. Imports tell of no experiment that runs here. */
 export const countExposures: Consumer = async (tx, scope, slice) => {
-  await recordExposures(tx, scope, slice.flatMap(seenIn))
+  await recordExposures(tx, scope, [...slice.flatMap(seenIn), ...(await seenByStarting(tx, scope, slice))])
 }
 
 function seenIn({ name, live, customerId, at, receivedAt, uuid, payload }: LaneEvent): SeenVariant[] {

@@ -14,7 +14,8 @@ export interface SeenVariant {
   /** Id or key. */
   experiment: string
   customerId: string
-  variantId: string
+  /** Null: what was assigned; with `isHoldout` only if that holds out. */
+  variantId: string | null
   isHoldout: boolean
   /** Nothing was assigned: what was shown is the signed fallback. */
   fallback: boolean
@@ -67,11 +68,22 @@ function joined(
   assigned: { variantId: string; isHoldout: boolean; assignedAtMs: number } | undefined,
 ): Exposure {
   if (fallback) return { ...known, fallbackAtMs: earlier(known.fallbackAtMs, atMs) }
+  if (variantId === null) {
+    return assigned && (assigned.isHoldout || !isHoldout) ? counting(known, assigned, { atMs, eventUuid }) : known
+  }
   if (assigned?.variantId !== variantId || assigned.isHoldout !== isHoldout) {
     return { ...known, mismatchAtMs: earlier(known.mismatchAtMs, atMs) }
   }
+  return counting(known, assigned, { atMs, eventUuid })
+}
+
+function counting(
+  known: Exposure,
+  { variantId, assignedAtMs }: { variantId: string; assignedAtMs: number },
+  { atMs, eventUuid }: Pick<SeenVariant, 'atMs' | 'eventUuid'>,
+): Exposure {
   // Nobody saw it before it was assigned: that clock is behind.
-  const seenAtMs = Math.max(atMs, assigned.assignedAtMs)
+  const seenAtMs = Math.max(atMs, assignedAtMs)
   const { counted } = known
   const isFirst =
     counted === null ||
