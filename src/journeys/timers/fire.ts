@@ -1,5 +1,6 @@
 import { isRetryable, type Pool, type Tx } from '../../db/pool.ts'
 import { StaleSlice } from '../../events/index.ts'
+import { assert } from '../../kernel/assert.ts'
 import { heldRecheckMs, timeoutRecheckMs, timersAtOnce } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { applyUnlocked } from '../apply/apply.ts'
@@ -57,7 +58,9 @@ export async function fireTimers(options: FireOptions): Promise<number> {
 /** The transaction is the claim: nobody else gets these, and rolled back they are there again. */
 async function fire(tx: Tx, timers: readonly TimerRow[], now: Ms, services: ApplyServices): Promise<void> {
   if (timers.length === 0) return
-  const scopes = await selectScopes(tx, [...new Set(timers.map(({ scopeId }) => scopeId))])
+  const scopeIds = new Set(timers.map(({ scopeId }) => scopeId))
+  const scopes = await selectScopes(tx, [...scopeIds])
+  assert(scopes.length === scopeIds.size, 'timers are of scopes that are there')
   const back: TimerRow[] = []
   for (const scope of scopes) {
     // Several of one journey fire in the order in which they were due.
