@@ -147,6 +147,50 @@ describe('a start', () => {
     )
   })
 
+  test('is ineligible for who is held out, which counts as one enrolment', async () => {
+    const variants = [
+      { id: 'in', weight: 0.5, is_holdout: false },
+      { id: 'out', weight: 0.5, is_holdout: true },
+    ]
+    const place = { project_id: stage.project.id }
+    const holdout = await stage.project.post('/experiments', {
+      ...place,
+      ...{ key: 'held', name: 'Held', kind: 'holdout', variants, coverage: 1, metrics: [] },
+    })
+    await stage.project.post(`/experiments/${holdout.id}/start`, {})
+    const gated = await stage.publish(
+      serverDraft(api, { entry: { frequency: { type: 'one_time' } }, policy: { holdout: holdout.id } }),
+    )
+    const seen = new Map<string, string>()
+    for (let i = 0; seen.size < 2 && i < 60; i++) {
+      const who = randomUUID()
+      const { status } = (await start({ of: gated, who, key: 'a' })).body
+      seen.set(status, who)
+    }
+    const [inside, outside] = [seen.get('started') ?? '', seen.get('ineligible') ?? '']
+    assert.deepEqual(await stage.journeysOf(outside), [])
+    assert.equal((await start({ of: gated, who: outside, key: 'b' })).body.status, 'ineligible')
+    assert.deepEqual(
+      (await startsOf(gated, outside)).map(({ reason }: { reason: string }) => reason),
+      ['held_out', 'held_out'],
+    )
+    const counted = await service.pool.query<{ who: string; count: number }>(
+      `select a.distinct_id as who, e.count
+       from experience_enrolment e
+       join customer_alias a on a.scope_id = e.scope_id and a.customer_id = e.customer_id
+       where a.distinct_id = any($1)
+       order by e.count`,
+      [[inside, outside]],
+    )
+    assert.deepEqual(
+      new Map(counted.map(({ who, count }) => [who, count])),
+      new Map([
+        [inside, 1],
+        [outside, 1],
+      ]),
+    )
+  })
+
   test('makes an unknown customer, and takes the Experience by its key too', async () => {
     const who = randomUUID()
     assert.equal((await start({ of: every.key, who })).body.experience_id, every.id)

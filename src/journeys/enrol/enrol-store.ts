@@ -1,28 +1,6 @@
 import { int4s, int8s, texts, uuids } from '../../db/binary-array.ts'
 import type { Sql, Tx } from '../../db/pool.ts'
-import { enrolmentTimesMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
-
-export interface Pair {
-  experienceId: number
-  customerId: string
-}
-
-/** Of those that make no journey but count, such as who is held out. The others are counted with their journey. */
-export async function countHeldOut(tx: Tx, { scopeId }: Scope, pairs: readonly Pair[], at: number): Promise<void> {
-  const sorted = pairs.toSorted((a, b) => a.experienceId - b.experienceId || (a.customerId < b.customerId ? -1 : 1))
-  for (const { experienceId, customerId } of sorted) {
-    await tx.query(
-      `insert into experience_enrolment as e (scope_id, experience_id, customer_id, count, last_enrolled_at_ms, times)
-       values ($1, $2, $3, 1, $4, array[$4::bigint])
-       on conflict (scope_id, experience_id, customer_id) do update
-       set count = e.count + 1,
-         last_enrolled_at_ms = greatest(e.last_enrolled_at_ms, $4),
-         times = array(select t from unnest(e.times || $4::bigint) t order by t desc limit ${enrolmentTimesMax})`,
-      [scopeId, experienceId, customerId, at],
-    )
-  }
-}
 
 export interface OccurrenceRow {
   appId: string

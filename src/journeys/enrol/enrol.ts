@@ -1,3 +1,4 @@
+import { raiseRevs } from '../../customers/index.ts'
 import type { Tx } from '../../db/pool.ts'
 import { holdOut, passes } from '../../experiences/index.ts'
 import { must } from '../../kernel/assert.ts'
@@ -6,10 +7,11 @@ import type { Scope } from '../../tenancy/index.ts'
 import { applyInputs } from '../apply/apply.ts'
 import { loadCustomerFacts } from '../apply/customer-facts.ts'
 import type { ApplyServices } from '../apply/services.ts'
+import { frequencyAllows } from '../engine/frequency.ts'
+import { countEnrolments, lockEnrolments } from '../store/enrolment-store.ts'
 import type { Ms } from '../types.ts'
 import {
   claimOccurrences,
-  countHeldOut,
   type OccurrenceRow,
   occurrenceKey,
   selectOccurrences,
@@ -95,12 +97,7 @@ async function decide(
   })
   const inside = candidates.flatMap((candidate, i) => (reasons[i] === null ? [candidate] : []))
   const held = await heldOut(tx, scope, inside, now)
-  await countHeldOut(
-    tx,
-    scope,
-    [...held].map(({ plan: { experienceId }, customerId }) => ({ experienceId, customerId })),
-    now,
-  )
+  await countHeldOut(tx, scope, [...held], now)
   const entering = inside.filter((candidate) => !held.has(candidate))
   const ids = new Map(entering.map((candidate) => [candidate, uuidV7(now)]))
   const isIn = new Map<Candidate, boolean>()
@@ -132,6 +129,28 @@ async function heldOut(tx: Tx, scope: Scope, candidates: readonly Candidate[], n
     now,
   )
   return new Set(asked.filter((_, i) => answers[i]).map(({ candidate }) => candidate))
+}
+
+/** They count as far as the frequency would have let them in: it is obeyed as without a holdout. */
+async function countHeldOut(tx: Tx, scope: Scope, held: readonly Candidate[], now: Ms): Promise<void> {
+  if (held.length === 0) return
+  const pairs = held.map(({ plan: { experienceId }, customerId }) => ({ experienceId, customerId }))
+  const counts = await lockEnrolments(tx, scope, pairs)
+  const counted: { experienceId: number; customerId: string; at: Ms }[] = []
+  for (const { plan, customerId } of held) {
+    const { experienceId } = plan
+    const key = `${experienceId} ${customerId}`
+    const { count, times } = must(counts.get(key), 'it was locked')
+    if (!frequencyAllows(plan, { count, times }, now)) continue
+    counts.set(key, { count: count + 1, times: [...times, now] })
+    counted.push({ experienceId, customerId, at: now })
+  }
+  await countEnrolments(tx, scope, counted)
+  const { scopeId } = scope
+  await raiseRevs(
+    tx,
+    counted.map(({ customerId }) => ({ scopeId, customerId })),
+  )
 }
 
 /** What its steps read is brought by the trigger or by nobody. */
