@@ -78,7 +78,10 @@ describe('200', () => {
       [bought.expiresDate, bought.expiresDate],
     )
     assert.equal(
-      grants.every(({ source }: { source: { type: string } }) => source.type === 'purchase'),
+      grants.every(
+        ({ source }: { source: { type: string; id: string } }) =>
+          source.type === 'purchase' && source.id === purchase.id,
+      ),
       true,
     )
   })

@@ -15,6 +15,8 @@ export interface GrantRecord {
   customerId: string
   feature: { key: string; type: FeatureType; scale: number }
   productId: string | null
+  /** Unique in the scope; of a purchase `purchase:<its id>:…`. */
+  sourceRef: string
   note: string | null
   state: GrantState
   /** Units that were spent before a revocation could take them back. */
@@ -29,7 +31,7 @@ export async function listGrants(pool: Pool, scope: Scope, customerId: string, p
 
 /** Reads a grant from a row of `grantListColumns`. */
 export function recordOf(row: RawRow, customerId: string): GrantRecord {
-  const [now, lastAt, key, type, scale, , productId, note, uncollected] = row
+  const [now, lastAt, key, type, scale, sourceRef, productId, note, uncollected] = row
   const at = Math.max(Number(now), Number(lastAt))
   const feature = { key: key ?? '', type: type as FeatureType, scale: Number(scale) } // type: by the table's check
   const grant = settledAlone(grantOf(row, 9), at)
@@ -38,6 +40,7 @@ export function recordOf(row: RawRow, customerId: string): GrantRecord {
     customerId,
     feature,
     productId: productId ?? null,
+    sourceRef: sourceRef ?? '',
     note: note ?? null,
     state: stateAt(grant, feature.type, at),
     uncollected: BigInt(uncollected ?? 0),

@@ -75,6 +75,7 @@ export async function grantUnits(tx: Tx, scope: Scope, grants: NewGrant[]): Prom
       customerId: must(owners.get(grant.customerId), 'an owner for each'),
       feature: grant.feature,
       productId: row.productId,
+      sourceRef: row.sourceRef,
       note: row.note,
       state: stateAt(row, grant.feature.type, row.createdAt),
       uncollected: 0n,

@@ -41,7 +41,7 @@ const GrantObject = Type.Object(
       type: oneOf('product', 'purchase', 'manual', 'journey', 'rollover'),
       id: Type.Unsafe<string | null>({
         type: ['string', 'null'],
-        description: 'Of a Product its id, of a rollover the grant it was left of.',
+        description: 'Of a Product or a purchase its id, of a rollover the grant it was left of.',
       }),
     }),
     note: nullableString,
@@ -199,6 +199,11 @@ export function timeOf(text: string | null | undefined, param: string): number |
   return ms
 }
 
+function sourceIdOf({ grant, productId, sourceRef }: GrantRecord): string | null {
+  if (grant.rolledFrom !== null) return `grant_${grant.rolledFrom}`
+  return grant.origin === 'purchase' ? (sourceRef.split(':')[1] ?? null) : productId
+}
+
 function show(record: GrantRecord): Static<typeof GrantObject> {
   const { grant, feature } = record
   const counted = feature.type !== 'boolean' && !grant.unlimited
@@ -223,7 +228,7 @@ function show(record: GrantRecord): Static<typeof GrantObject> {
     state: record.state,
     source: {
       type: grant.origin,
-      id: grant.rolledFrom === null ? record.productId : `grant_${grant.rolledFrom}`,
+      id: sourceIdOf(record),
     },
     note: record.note,
     uncollected: shown(record.uncollected),
