@@ -79,9 +79,11 @@ export function historyOf(
   pay(begins, until)
   show('ACTIVE', begins)
   for (const { kind, days } of steps) {
-    if (isOver || until >= end - dayMs) break
+    if (isOver) break
     const within = Math.min(at + (days % 28) * dayMs + dayMs / 2, until - dayMs / 4)
-    if (within <= at && kind !== 'renew' && kind !== 'grace' && kind !== 'hold') continue
+    const atEnd = kind === 'renew' || kind === 'grace' || kind === 'hold'
+    // What would happen after the end is not told.
+    if (atEnd ? until >= end - 4 * dayMs : within <= at || within >= end - dayMs) continue
     switch (kind) {
       case 'renew':
         renewAt(until, until + monthMs)
@@ -102,7 +104,7 @@ export function historyOf(
       }
       case 'cancel':
         show('CANCELED', within)
-        show('EXPIRED', until)
+        if (until <= end) show('EXPIRED', until)
         isOver = true
         break
       case 'change': {
@@ -143,7 +145,7 @@ export function historyOf(
     }
   }
   while (!isOver && until <= end) renewAt(until, until + monthMs)
-  history.paidAtEnd = !isOver ? !isVoided && until > end : until > end && !isVoided
+  history.paidAtEnd = until > end && !isVoided
   history.moments.sort((a, b) => a.at - b.at)
   return history
 }
