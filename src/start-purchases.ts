@@ -13,6 +13,7 @@ import {
   createBearers,
   createCheckCredential,
   createGuard,
+  createIntroTokens,
   createKnownBad,
   createLoadStoreApp,
   createPaidConsume,
@@ -76,6 +77,7 @@ export function purchasesOf(stores: Stores, rest: Pick<PaidConsumeServices, 'who
     loadStoreApp: stores.loadStoreApp,
     purchase: createPurchase(services),
     paidConsume: createPaidConsume(services),
+    introToken: createIntroTokens(services),
     reverify: createReverify(stores),
     checkCredential: createCheckCredential(stores),
   }

@@ -29,7 +29,7 @@ import { finishRequestsOf } from './finish-requests.ts'
 import { docsPages } from './http/docs.ts'
 import { createHealthServer, createServer } from './http/server.ts'
 import { eventObject } from './http/workspace/event-object.ts'
-import { createStart } from './journeys/index.ts'
+import { createStart, findIntroOffer, type OfferQuestion } from './journeys/index.ts'
 import { systemClock as clock } from './kernel/clock.ts'
 import { aboveDatabaseStopMsMax, accountWaitsAtOnce } from './kernel/limits.ts'
 import { wireNames } from './kernel/wire-names.ts'
@@ -156,7 +156,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
   const standing = createStanding(reads)
   const spends = createPaidSpends({ pool, catalogues, directory, tombstoneKey })
-  const { purchase, paidConsume, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, {
+  const { purchase, paidConsume, introToken, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, {
     whois: standing,
     spends,
   })
@@ -177,6 +177,9 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       check: countDecisions(usage, createCheck(reads)),
       consume: countDecisions(usage, createConsume(spending)),
       paidConsume: countDecisions(usage, paidConsume),
+      whose: standing,
+      introOffer: (question: OfferQuestion) => findIntroOffer(pool, question, clock.now()),
+      introToken,
       releaseKeys: () => selectPublishedKeys(pool),
       purchase,
       filePool: started.use(new Pool(url, { name: 'files', max: 2 })),

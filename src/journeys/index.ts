@@ -22,6 +22,7 @@ export {
   selectTransitions as listTransitions,
   type TransitionRecord,
 } from './manage/read-store.ts'
+export { findIntroOffer, type IntroOffer, type OfferQuestion } from './offers.ts'
 export { createJourneyParticipant, journeyEraser } from './participant.ts'
 export { journeySettings } from './store/journey-store.ts'
 export { selectGauges as selectEngineGauges } from './store/quarantine-store.ts'

@@ -462,6 +462,13 @@ export const webhookRetryMsMin = 1000
 /** Beyond its timeout, before another process sends one whose sender may have died. */
 export const webhookLeaseMs = 10_000
 
+/** How long devices are taken to show what was published before. */
+export const offerKeptDays = 7
+/** Tokens for introductory offers, for one customer. */
+export const introTokensPerMinute = 10
+/** Of each field that asks for one. */
+export const introFieldBytesMax = 255
+
 /** Store evidence: a signed transaction in bytes, a token in characters. */
 export const signedTransactionBytesMax = 2 * MiB
 export const purchaseTokenCharsMax = 16_384

@@ -71,6 +71,7 @@ export async function eraseRows(
     whose,
   )
   await tx.query(`delete from account_binding where scope_id = $1 and customer_id = any($2::uuid[])`, whose)
+  await tx.query(`delete from intro_token where scope_id = $1 and customer_id = any($2::uuid[])`, whose)
   await tx.query(`delete from purchase_result where scope_id = $1 and customer_id = any($2::uuid[])`, whose)
   await tx.query(
     `delete from pending_claim

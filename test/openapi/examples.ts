@@ -63,6 +63,11 @@ export const examples: Record<string, object> = {
     distinct_id: 'ada',
     transaction_jwt: 'eyJhbGciOiJFUzI1NiIsIng1YyI6…',
   },
+  decideIntroEligibility: {
+    ...{ apiKey, distinctId: 'ada', journeyId: '019aa1c0-7c3e-7b60-9d21-3f6f0c9d2a11' },
+    ...{ experienceVersionId: 'ver_k3zo78w4v9dl6oaofrs6m8k6', legId: '4'.repeat(64), descriptorSha256: '9'.repeat(64) },
+    ...{ placementId: 'main', transactionId: '704289572311513293' },
+  },
   putStoreCredentials: {
     ...{
       kind: 'appstore',

@@ -83,7 +83,7 @@ export async function insertPublication(
   await tx.query(
     `insert into publication_pointer (scope_id, app_id, experience_id, seq, status)
      values ($1, $2, $3, $4, 'live')
-     on conflict (scope_id, app_id, experience_id) do update set seq = excluded.seq, status = 'live', holds = false`,
+     on conflict (scope_id, app_id, experience_id) do update set seq = excluded.seq, status = 'live', holds = false, changed_at = now()`,
     [scope.scopeId, appId, experience.id, seq],
   )
 }
@@ -182,7 +182,7 @@ export async function updatePointers(
 ): Promise<void> {
   await tx.query(
     `update publication_pointer
-     set status = $4
+     set status = $4, changed_at = now()
      where scope_id = $1
        and experience_id = $2
        and app_id = any($3)`,

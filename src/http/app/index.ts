@@ -5,6 +5,7 @@ import { type BatchOptions, batch } from './batch.ts'
 import { type ConsumeOptions, featureConsume } from './consume.ts'
 import { entitled } from './entitled.ts'
 import { type EventOptions, event } from './event.ts'
+import { type IntroEligibilityOptions, introEligibility } from './intro-eligibility.ts'
 import { type ProfileOptions, profile } from './profile.ts'
 import { type PurchaseOptions, purchase } from './purchase.ts'
 import { status } from './status.ts'
@@ -15,6 +16,7 @@ export interface AppApiServices
     BatchOptions,
     ProfileOptions,
     ConsumeOptions,
+    IntroEligibilityOptions,
     PurchaseOptions {
   check: (query: AccessQuery) => Promise<AccessAnswer>
 }
@@ -29,5 +31,6 @@ export function appApi(server: FastifyInstance, services: AppApiServices): void 
   entitled(server, services.check)
   featureConsume(server, services)
   purchase(server, services)
+  introEligibility(server, services)
   status(server, services)
 }
