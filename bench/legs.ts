@@ -5,8 +5,9 @@ import { allReady } from './segments.ts'
 import type { FirstRun } from './service.ts'
 
 const experiences = ['bench_one', 'bench_two', 'bench_three']
-/** What the releases ask for between them: ten properties, two memberships. */
+/** What the releases ask for between them: ten properties, two memberships, one assignment. */
 const properties = Array.from({ length: 10 }, (_, i) => `bench_${i}`)
+const variants = ['a', 'b'].map((id) => ({ id, weight: 0.5, is_holdout: false }))
 const descriptorBytes = 4096
 const callers = 32
 const readyMsMax = 120_000
@@ -28,11 +29,17 @@ export async function makeLegs(firstRun: FirstRun, apiKey: string, customers: nu
     }),
   )
   await until(() => allReady(firstRun), 'the segments did not become ready')
+  const experiment = await post(firstRun, '/experiments', { key: 'bench', name: 'bench', variants })
+  await post(firstRun, `/experiments/${experiment.id}/start`, {})
   await setProperties(firstRun, customers)
   for (const [i, name] of experiences.entries()) {
     await post(firstRun, '/experiences', { key: name, name })
     const read = properties.filter((_, n) => n % experiences.length === i)
-    await publish(firstRun, apiKey, name, { read, segment: segments[i % segments.length]?.id ?? '' })
+    await publish(firstRun, apiKey, name, {
+      read,
+      segment: segments[i % segments.length]?.id ?? '',
+      experiment: i === 0 ? experiment.id : null,
+    })
   }
   await until(() => hasLegs(firstRun, apiKey, customers - 1), 'the legs did not arrive')
 }
@@ -60,6 +67,7 @@ async function publish(firstRun: FirstRun, apiKey: string, name: string, asks: A
 interface Asks {
   read: string[]
   segment: string
+  experiment: string | null
 }
 
 async function publishPadded(
@@ -77,12 +85,17 @@ function isNamed(base64: string, name: string): boolean {
   return Buffer.from(base64, 'base64').includes(`"name":"${name}"`)
 }
 
-function draftOf(name: string, { read, segment }: Asks, padding: string): object {
+function draftOf(name: string, { read, segment, experiment }: Asks, padding: string): object {
   const asked = [
     ...read.map((key) => ({ type: 'User', op: 'is_set', key })),
     { type: 'Segment', op: 'is_member', id: segment },
   ]
   const condition = { ir_version: 1, expr: { type: 'Or', args: asked } }
+  const listed = variants.map(({ id }) => ({ id, isHoldout: false }))
+  const fork = {
+    ...{ id: 'fork', plane: 'device', outlets: { a: 'tell', b: 'tell' } },
+    action: { type: 'experiment', experimentId: experiment, fallbackVariantId: 'a', variants: listed },
+  }
   const payload = { padding: { type: 'String', value: padding } }
   return {
     draftVersion: 1,
@@ -94,8 +107,9 @@ function draftOf(name: string, { read, segment }: Asks, padding: string): object
       exitWhenAny: [],
     },
     graph: {
-      entry: 'tell',
+      entry: experiment === null ? 'tell' : 'fork',
       steps: [
+        ...(experiment === null ? [] : [fork]),
         {
           ...{ id: 'tell', plane: 'device', outlets: { next: null } },
           action: { type: 'send_event', eventName: 'bench_told', payload },

@@ -36,7 +36,7 @@ const screen = { key: 'last_screen', op: 'exists' }
 
 /** Those of the demo's project. */
 export async function allReady(firstRun: FirstRun): Promise<boolean> {
-  const { data } = await ask<{ data: { status: string }[] }>(firstRun, '/segments?limit=200')
+  const { data } = await ask<{ data: { status: string }[] }>(firstRun, '/segments?limit=100')
   const failed = data.find(({ status }) => status === 'failed')
   if (failed) throw new Error('a segment could not be made')
   return data.every(({ status }) => status === 'ready')
