@@ -116,7 +116,8 @@ export type Input =
       completedAt: Ms
       eventId: string
     }
-  | { kind: 'timer'; timer: TimerKind; rev: number }
+  /** `advanced`: somebody who tests said that its time is now. */
+  | { kind: 'timer'; timer: TimerKind; rev: number; advanced?: true }
   | { kind: 'event'; event: StoredEvent; trust: Trust }
   | { kind: 'webhookResult'; key: string; ok: boolean; body?: Json }
   | { kind: 'shown' | 'goal'; eventId: string; occurredAt: Ms }

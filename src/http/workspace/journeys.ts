@@ -168,7 +168,7 @@ function commands({ post }: Endpoints, { clock, journeys: services }: JourneyApi
       operationId: 'advanceJourney',
       tag,
       summary: "Let a journey's next timer fire",
-      description: 'In `test` only: as if its time had come. What follows is counted from there.',
+      description: 'In `test` only: as if its time were now. What follows is counted from now.',
       params: journeyId,
       answers: { 200: JourneyObject },
       errors: [404, 409],

@@ -46,6 +46,19 @@ describe('waiting', () => {
     assert.equal(decide(plan, begun(plan), paid({}, 'server')).journey.trust, 'server')
   })
 
+  test('a wait that is entered by advancing a delay hears of events from then on', () => {
+    const steps = {
+      day: step({ type: 'delay', durationMs: dayMs }, { next: 'wait' }),
+      wait: step(waits, { matched: null, timeout: null }),
+    }
+    const plan = aPlan({ entry: 'day', fields, steps })
+    const advance: Input = { kind: 'timer', timer: 'step', rev: 1, advanced: true }
+    const { journey } = decide(plan, begun(plan), advance, {}, t0 + hourMs)
+    assert.deepEqual([journey.stepId, timersOf(journey).step], ['wait', t0 + hourMs + dayMs])
+    const heard = decide(plan, journey, paid({ receivedAt: t0 + hourMs }), {}, t0 + hourMs)
+    assert.equal(heard.journey.status, 'ended')
+  })
+
   test('another event, one of a client where the server’s is waited for, one too late or before the wait: unchanged', () => {
     const plan = wait()
     const waiting = begun(plan)

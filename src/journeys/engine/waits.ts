@@ -8,12 +8,13 @@ import { eventFieldsOf, fieldValue, withFields } from './fields.ts'
 import { pointedAt } from './pointer.ts'
 import { irFactsOf, run } from './run.ts'
 
-export function timerFired(change: Change, { timer, rev }: Extract<Input, { kind: 'timer' }>): Disposition {
+export function timerFired(change: Change, { timer, rev, advanced }: TimerFired): Disposition {
   const { journey, effects, now } = change
   if (journey.status === 'ended') return 'ended'
   const state = journey.timers[timer]
   if (state?.rev !== rev) return 'stale_timer'
-  if (journey.held || state.dueAt > now) {
+  const dueAt = advanced ? Math.min(state.dueAt, now) : state.dueAt
+  if (journey.held || dueAt > now) {
     // It was taken off the list when it was looked at.
     effects.push({ kind: 'setTimer', timer, ...state, afterLane: timer === 'step' && journey.wait?.kind === 'event' })
     return journey.held ? 'held' : 'early'
@@ -24,7 +25,7 @@ export function timerFired(change: Change, { timer, rev }: Extract<Input, { kind
       const section = sectionOf(change, journey.sectionKey ?? '')
       disarm(change, 'expired')
       journey.trust = 'device'
-      run(change, section?.outcomes.expired, { since: state.dueAt })
+      run(change, section?.outcomes.expired, { since: dueAt })
       break
     }
     case 'run': {
@@ -32,19 +33,21 @@ export function timerFired(change: Change, { timer, rev }: Extract<Input, { kind
       effects.push({ kind: 'leg', generation: journey.generation, set: { status: 'lost' } })
       clearTimers(change, 'run')
       journey.trust = 'device'
-      run(change, section?.outcomes.abandoned, { since: state.dueAt })
+      run(change, section?.outcomes.abandoned, { since: dueAt })
       break
     }
     case 'life':
       end(change, 'expired')
       break
     case 'step':
-      stepDue(change, state.dueAt)
+      stepDue(change, dueAt)
       break
   }
   bump(change)
   return 'applied'
 }
+
+type TimerFired = Extract<Input, { kind: 'timer' }>
 
 function stepDue(change: Change, dueAt: number): void {
   const { journey } = change

@@ -33,7 +33,7 @@ export async function cancelJourney(
   })
 }
 
-/** As if the time of its next timer had come: what follows is counted from there. 409 where none runs. */
+/** As if its next timer were due now. 409 where none runs. */
 export async function advanceJourney(
   tx: Tx,
   scopes: readonly Scope[],
@@ -43,9 +43,9 @@ export async function advanceJourney(
   return editJourney(tx, scopes, id, async (before, scope) => {
     const { nextTimer } = before
     if (nextTimer === null) throw refuse('conflict', { message: 'No timer of the journey runs.' })
-    const { kind: timer, dueAt, rev } = nextTimer
-    const told = [{ journeyId: before.id, input: { kind: 'timer', timer, rev } as const }]
-    await applyInputs(tx, scope, told, Math.max(now, dueAt), services)
+    const { kind: timer, rev } = nextTimer
+    const told = [{ journeyId: before.id, input: { kind: 'timer', timer, rev, advanced: true } as const }]
+    await applyInputs(tx, scope, told, now, services)
   })
 }
 
