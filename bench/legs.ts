@@ -42,15 +42,21 @@ export async function makeLegs(firstRun: FirstRun, apiKey: string, customers: nu
     })
   }
   await until(() => hasLegs(firstRun, apiKey, customers - 1), 'the legs did not arrive')
+  // The first profile that asks for a variant stores it; what is measured are the ones after it.
+  await forEach(customers, (customer) => profileOf(firstRun, apiKey, customer))
 }
 
 async function setProperties(firstRun: FirstRun, customers: number): Promise<void> {
   const values = Object.fromEntries(properties.map((name, i) => [name, i === 0 ? 'first' : `value ${i}`]))
+  await forEach(customers, (customer) =>
+    post(firstRun, '/customers', { distinct_id: distinctIdOf(customer), properties: values }),
+  )
+}
+
+async function forEach(customers: number, work: (customer: number) => Promise<unknown>): Promise<void> {
   let next = 0
   const caller = async () => {
-    while (next < customers) {
-      await post(firstRun, '/customers', { distinct_id: distinctIdOf(next++), properties: values })
-    }
+    while (next < customers) await work(next++)
   }
   await Promise.all(Array.from({ length: callers }, caller))
 }
