@@ -13,7 +13,7 @@ import { updateCustomers } from './write-store.ts'
 
 /**
  * Edits a customer's properties at once, by the rules of the directives, at a position of the lane. Keys that can't be
- * written are told by warnings. Values are such as an event could carry (`cleanJson`), `now` is in Unix milliseconds. 404
+ * written are told by warnings, and the position comes along. Values are such as an event could carry (`cleanJson`), `now` is in Unix milliseconds. 404
  * when there is no such customer in this scope.
  */
 export async function patchProperties(
@@ -22,11 +22,11 @@ export async function patchProperties(
   customerId: string,
   edit: PropertyEdit,
   now: number,
-): Promise<{ customer: Customer; warnings: Warning[] }> {
-  await applyCommand(tx, scope, 'patch_customer', { customer_id: customerId, ...edit, at: now })
+): Promise<{ customer: Customer; warnings: Warning[]; pos: bigint }> {
+  const pos = await applyCommand(tx, scope, 'patch_customer', { customer_id: customerId, ...edit, at: now })
   const { id } = await getCustomer(tx, scope, customerId)
   const warnings = await editProperties(tx, scope, { customerId: id, edit, now })
-  return { customer: await getCustomer(tx, scope, id), warnings }
+  return { customer: await getCustomer(tx, scope, id), warnings, pos }
 }
 
 /** The caller holds the lane: nobody else changes a customer before the transaction ends. */

@@ -12,6 +12,7 @@ export {
 } from './authoring/experiences.ts'
 export { judgeDraft } from './authoring/judge.ts'
 export type { Settings } from './authoring/load-known.ts'
+export { selectSegmentUses as usesOfSegment } from './authoring/segment-uses-store.ts'
 export { legIdOf } from './compile/leg-id.ts'
 export type { DeclaredField, Plan, PlanFields, PlanSection, PlanStep } from './compile/plan.ts'
 export { envelopeOf } from './compile/release.ts'

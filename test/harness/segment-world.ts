@@ -111,6 +111,13 @@ export class SegmentWorld {
     }
   }
 
+  /** By what was told of the customer last. */
+  isIn(segmentId: number, customerId: string): boolean {
+    const own = (one: { segmentId: number; customerId: string }) =>
+      one.segmentId === segmentId && one.customerId === customerId
+    return this.told.findLast(own)?.edge === 'entered'
+  }
+
   /** Everybody's memberships are what their events and properties say, and what was told. */
   check(shuffle: <Item>(items: Item[]) => Item[]): void {
     for (const [customerId, person] of this.people) {

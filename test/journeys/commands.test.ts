@@ -188,6 +188,29 @@ describe('what becomes of journeys under way', () => {
     await stage.journeyIs(ids[1] ?? '', (journey) => !journey.held)
     assert.equal(typeof (await start(held, who)), 'string')
   })
+
+  test('what a device reports only after the pause rests too, of the Experience or of the customer', async () => {
+    const of = await stage.publish(deviceDraft({ frequency: { type: 'every_match' } }))
+    const begin = async (who: string) => {
+      const journeyId = newJourneyId()
+      await stage.started(who, { journeyId, of, section: 'tell' })
+      return stage.journeyIs(journeyId, ({ status }) => status === 'on_device')
+    }
+    await stage.project.post(`/experiences/${of.id}/pause${place}`, { in_flight: 'hold' })
+    await stage.quiet()
+    const late = await begin(randomUUID())
+    assert.deepEqual([late.held, late.next_timer], [true, null])
+    await stage.project.post(`/experiences/${of.id}/resume${place}`, {})
+    const resumed = await stage.journeyIs(late.id, ({ held }) => !held)
+    assert.equal(resumed.next_timer.kind, 'run')
+    const who = randomUUID()
+    const customer = await stage.project.customer(who)
+    await stage.project.post(`/customers/${customer}/pause_journeys`)
+    const resting = await begin(who)
+    assert.equal(resting.held, true)
+    await stage.project.post(`/customers/${customer}/resume_journeys`)
+    assert.equal((await stage.journey(resting.id)).held, false)
+  })
 })
 
 test('a funnel counts what was offered, begun and reported, version by version', async () => {

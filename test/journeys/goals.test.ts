@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { conversionAgeMsMax, dayMs } from '../../src/kernel/limits.ts'
 import { eventually } from '../app/project.ts'
+import { server } from '../harness/a-draft.ts'
 import { startService } from '../harness/service.ts'
 import { deviceDraft, newJourneyId, openStage, type Published, serverDraft } from './stage.ts'
 
@@ -238,5 +239,34 @@ describe('exitWhenAny', () => {
     assert.equal((await stage.journey(id)).status, 'armed')
     await stage.send(who, 'opened', { $set: { plan: 'pro' } })
     await ended(id, 'eligibility_lost')
+  })
+
+  test('eligibility_lost ends it when a property is changed through the Workspace API, or by another journey', async () => {
+    const expr = { type: 'User', op: 'eq', key: 'plan', value: { type: 'String', value: 'trial' } }
+    const policy = { exitWhenAny: [{ type: 'eligibility_lost' }] }
+    const of = await stage.publish(
+      serverDraft({ type: 'api' }, { entry: { eligibility: { ir_version: 1, expr } }, policy }),
+    )
+    const draft = serverDraft({ type: 'api' })
+    draft.graph.entry = 'write'
+    draft.graph.steps.push(server('write', { type: 'set_properties', set: { plan: 'pro' } }, { next: 'again' }))
+    const writes = await stage.publish(draft)
+    for (const how of ['api', 'journey']) {
+      const who = randomUUID()
+      const customer = await stage.project.customer(who)
+      const edit = (plan: string) => stage.project.patch(`/customers/${customer}`, { properties: { set: { plan } } })
+      const start = async ({ id }: typeof of) => {
+        const body = { app_id: stage.app.id, distinct_id: who }
+        return (await stage.call('POST', `/experiences/${id}/start`, { body })).body.journey_id
+      }
+      await edit('trial')
+      const id = await start(of)
+      await edit('trial')
+      await stage.quiet()
+      assert.equal((await stage.journey(id)).status, 'armed')
+      if (how === 'api') await edit('pro')
+      else await start(writes)
+      await ended(id, 'eligibility_lost')
+    }
   })
 })

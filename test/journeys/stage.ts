@@ -51,12 +51,19 @@ export interface Stage {
   call: TestService['workspace']
 }
 
+interface StageOf {
+  platform?: Platform
+  environment?: Environment
+  /** One that is there. */
+  of?: { project: Project; app: App }
+}
+
 export async function openStage(
   service: TestService,
-  { platform = 'ios', environment = 'test' }: { platform?: Platform; environment?: Environment } = {},
+  { platform = 'ios', environment = 'test', of }: StageOf = {},
 ): Promise<Stage> {
-  const project = await openProject(service)
-  const app = await project.app(platform, environment)
+  const project = of?.project ?? (await openProject(service))
+  const app = of?.app ?? (await project.app(platform, environment))
   const key = await project.post('/signing_keys', { project_id: project.id }, { environment })
   await project.post(`/signing_keys/${key.id}/activate`, {}, { environment })
   const call: TestService['workspace'] = (method, path, options) =>

@@ -6,6 +6,7 @@ import { appliedMigrations, knownMigrations } from '../../db/migrate.ts'
 import { Pool, sqlState, type Tx } from '../../db/pool.ts'
 import { visitEmbedded } from '../../db/visit-embedded.ts'
 import { laneLag, logGauges } from '../../events/index.ts'
+import { selectEngineGauges } from '../../journeys/index.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { clockSkewMsMax } from '../../kernel/limits.ts'
 import { StartError } from '../../kernel/start-error.ts'
@@ -35,6 +36,7 @@ export async function lookAtDatabase(config: Config): Promise<Finding[]> {
       ...about,
       await lookAtKey(config, pool),
       await lookAtLanes(pool),
+      await lookAtJourneys(pool),
       await lookAtAccess(pool),
       await lookAtStores(config, pool),
     ]
@@ -157,6 +159,17 @@ async function lookAtLanes(pool: Pool): Promise<Finding> {
     `could not be applied: ${deadEvents}`,
     'GET /v1/dead_events says why; replay them when mended',
   )
+}
+
+async function lookAtJourneys(pool: Pool): Promise<Finding> {
+  const { quarantined, timerLagMs } = await selectEngineGauges(pool)
+  const says = `the oldest timer that is due waits for ${Math.round(timerLagMs / 1000)} s`
+  if (quarantined > 0) {
+    const mend = 'select * from journey_quarantine; docs/journeys.md says how to let them go on'
+    return warning('journeys', `timers, inputs and webhooks set aside: ${quarantined}`, mend)
+  }
+  if (timerLagMs <= lagMsMax) return ok('journeys', says)
+  return warning('journeys', says, 'see that a process with ROLE=worker runs, and what its log says')
 }
 
 async function lookAtAccess(pool: Pool): Promise<Finding> {

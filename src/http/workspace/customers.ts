@@ -13,6 +13,7 @@ import {
 } from '../../customers/index.ts'
 import type { Pool, Sql } from '../../db/pool.ts'
 import type { Warning } from '../../events/index.ts'
+import { tellEdit } from '../../journeys/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Refusal, refuse } from '../../kernel/errors.ts'
 import type { Scope } from '../../tenancy/index.ts'
@@ -174,7 +175,9 @@ export function customers(
     async (change, { params, body }) => {
       const edit = editOf(body.properties)
       const { customer: before, scope } = await findCustomer(change.tx, change.scopes(), params.id)
-      const { customer, warnings } = await patchProperties(change.tx, scope, before.id, edit, clock.now())
+      const now = clock.now()
+      const { customer, warnings, pos } = await patchProperties(change.tx, scope, before.id, edit, now)
+      await tellEdit(change.tx, scope, { customerId: customer.id, pos, now })
       const states = { before: showCustomer(before, scope), after: showCustomer(customer, scope, warnings) }
       await change.audit('update', 'customer', states.after.id, states)
       return { status: 200, body: states.after }

@@ -14,7 +14,9 @@ import {
   wireCustomerId,
 } from '../../customers/index.ts'
 import type { Pool } from '../../db/pool.ts'
+import { usesOfSegment } from '../../experiences/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { refuse } from '../../kernel/errors.ts'
 import { segmentPreviewSamples } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { closed, instant, nullable, oneOf } from '../schema.ts'
@@ -159,13 +161,16 @@ function changes({ post, patch, delete: remove }: Endpoints, keptDays: number): 
       operationId: 'deleteSegment',
       tag,
       summary: 'Delete a segment',
-      description: '409 while another segment asks for it; `details.used_by` names them.',
+      description:
+        '409 while another segment asks for it, a live or paused Experience names it, or it is the audience of an experiment that is not over; `details.used_by` names them.',
       params: byId,
       answers: { 200: deleted('segment') },
       errors: [404, 409],
     },
     async (change, { params }) => {
       const { before, scope } = await deleteSegment(change.tx, change.scopes(), params.id)
+      const uses = await usesOfSegment(change.tx, scope, params.id)
+      if (uses.length > 0) throw refuse('conflict', { message: 'The segment is in use.', details: { used_by: uses } })
       await change.audit('delete', 'segment', params.id, { before: showSegment(before, scope) })
       return { status: 200, body: { object: 'segment', id: params.id, deleted: true } }
     },

@@ -6,6 +6,7 @@ import { recordExposures } from '../../experiences/index.ts'
 import { must } from '../../kernel/assert.ts'
 import { uuidV5 } from '../../kernel/ids.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import { tellEdit } from '../intake/touch.ts'
 import { selectDistinctIds } from '../store/facts-store.ts'
 import type { Ms } from '../types.ts'
 import { effectsOf } from './effects-of.ts'
@@ -111,6 +112,8 @@ async function edit(tx: Tx, scope: Scope, taken: readonly Taken[], now: Ms): Pro
   for (const { effect, journey } of effectsOf(taken, 'append')) {
     if (effect.what !== 'properties') continue
     const { set, setOnce, increment, unset } = effect
-    await patchProperties(tx, scope, journey.customerId, { set, set_once: setOnce, increment, unset }, now)
+    const written = { set, set_once: setOnce, increment, unset }
+    const { customer, pos } = await patchProperties(tx, scope, journey.customerId, written, now)
+    await tellEdit(tx, scope, { customerId: customer.id, pos, now })
   }
 }

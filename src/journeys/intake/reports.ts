@@ -4,7 +4,8 @@ import { dayMs, deviceEnrolmentsPerDay } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { applyInputs } from '../apply/apply.ts'
 import type { ApplyServices } from '../apply/services.ts'
-import { countDeviceEnrolments } from '../enrol/enrol-store.ts'
+import { countDeviceEnrolments, selectPaused } from '../enrol/enrol-store.ts'
+import { type OpenJourney, selectHolding, selectOpenOf } from '../manage/command-store.ts'
 import { namedPlans } from '../plans.ts'
 import { countDispositions } from '../store/facts-store.ts'
 import type { Ms } from '../types.ts'
@@ -106,5 +107,31 @@ async function takeWave(
     return verdict.inputs.map((input) => ({ journeyId: report.journeyId, plan: pinned, input }))
   })
   await applyInputs(tx, scope, works, now, services)
+  const begun = works.flatMap(({ input, journeyId }) =>
+    input.kind === 'enrol' ? [{ journeyId, customerId: input.customerId }] : [],
+  )
+  if (begun.length > 0) await holdBegun(tx, scope, begun, now, services)
   return telemetry
+}
+
+/** What a device began while its Experience or its customer rests, rests as what was open before. */
+async function holdBegun(
+  tx: Tx,
+  scope: Scope,
+  begun: readonly { journeyId: string; customerId: string }[],
+  now: Ms,
+  services: ApplyServices,
+): Promise<void> {
+  const customerIds = begun.map(({ customerId }) => customerId)
+  const paused = await selectPaused(tx, scope, customerIds)
+  const holding = await selectHolding(tx, scope)
+  if (paused.size + holding.length === 0) return
+  const own = new Set(begun.map(({ journeyId }) => journeyId))
+  const rests = ({ id, held, customerId, experienceId, appId }: OpenJourney) =>
+    own.has(id) &&
+    !held &&
+    (paused.has(customerId) || holding.some((one) => one.experienceId === experienceId && one.appId === appId))
+  const open = await selectOpenOf(tx, scope, customerIds)
+  const told = open.filter(rests).map(({ id }) => ({ journeyId: id, input: { kind: 'hold' } as const }))
+  if (told.length > 0) await applyInputs(tx, scope, told, now, services)
 }
