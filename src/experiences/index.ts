@@ -63,9 +63,9 @@ export {
   type Publication,
   selectCurrentPublications as listCurrentPublications,
   selectPublications as listPublications,
-  selectRelease,
 } from './publish/publication-store.ts'
 export { activate, build, freeze, type PublishServices } from './publish/publish.ts'
+export { selectRelease } from './publish/release-store.ts'
 export { activateKey } from './publish/resign.ts'
 export { changeState, type StateVerb } from './publish/states.ts'
 export {

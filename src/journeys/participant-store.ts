@@ -7,24 +7,21 @@ interface Pair {
   target: string
 }
 
+interface OpenRow {
+  id: string
+  customerId: string
+  experienceId: number
+  appId: string
+  buildId: string
+  rev: number
+  startedAt: number
+}
+
 /** Locks and gives the journeys of a customer that are open, with how far they are. */
-export async function lockOpen(
-  tx: Tx,
-  { scopeId }: Scope,
-  customerIds: readonly string[],
-): Promise<
-  {
-    id: string
-    customerId: string
-    experienceId: number
-    appId: string
-    buildId: string
-    rev: number
-    startedAt: number
-  }[]
-> {
-  return tx.query(
-    `select id, customer_id as "customerId", experience_id as "experienceId", app_id as "appId", build_id as "buildId", rev, started_at_ms::float8 as "startedAt"
+export async function lockOpen(tx: Tx, { scopeId }: Scope, customerIds: readonly string[]): Promise<OpenRow[]> {
+  return tx.query<OpenRow>(
+    `select id, customer_id as "customerId", experience_id as "experienceId", app_id as "appId", build_id as "buildId",
+       rev, started_at_ms::float8 as "startedAt"
      from journey
      where scope_id = $1
        and customer_id = any($2::uuid[])

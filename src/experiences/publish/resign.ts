@@ -7,7 +7,7 @@ import type { Pin } from '../deliver/delivery.ts'
 import { isSignedBy } from '../keys/ed25519.ts'
 import { type KeyEdit, activateKey as switchKey } from '../keys/keys.ts'
 import { openSigner } from '../keys/signer.ts'
-import { insertSignature, selectCurrentReleases, selectPinnedReleases } from './publication-store.ts'
+import { insertSignature, selectCurrentReleases, selectPinnedReleases } from './release-store.ts'
 
 export interface ResignServices {
   names: WireNames
