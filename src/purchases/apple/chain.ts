@@ -1,6 +1,4 @@
 import { type KeyObject, X509Certificate } from 'node:crypto'
-import { Environment, SignedDataVerifier } from '@apple/app-store-server-library'
-import { X509 } from 'jsrsasign'
 import { LRUCache } from 'lru-cache'
 
 /** The certificates that an app believes, and what was found good under them. */
@@ -10,7 +8,6 @@ export interface TrustSet {
   xcode: readonly X509Certificate[]
   /** Successes only, by the two certificates as they were sent. */
   chains: LRUCache<string, Chain>
-  apple: AppleChainCheck
 }
 
 /** What is known of a leaf and its intermediate once they were found good. The signature of a JWS is none of it. */
@@ -30,8 +27,7 @@ const leafMarker = '1.2.840.113635.100.6.11.1'
 const intermediateMarker = '1.2.840.113635.100.6.2.1'
 
 export function trustSet(roots: readonly X509Certificate[], xcode: readonly X509Certificate[] = []): TrustSet {
-  const apple = new AppleChainCheck(roots.map((root) => root.raw))
-  return { roots, xcode, chains: new LRUCache<string, Chain>({ max: chainsMax }), apple }
+  return { roots, xcode, chains: new LRUCache<string, Chain>({ max: chainsMax }) }
 }
 
 /**
@@ -68,10 +64,12 @@ async function buildChain(
   if (!intermediate.ca) return 'the intermediate is no CA'
   const root = trust.roots.find((each) => intermediate.issuer === each.subject && verifies(intermediate, each))
   if (!root) return 'the intermediate is of no trusted root'
+  // With the first chain only: what comes with it takes memory that a service without purchases can do without.
+  const { checkChain, hasExtension } = await import('./apple-library.ts')
   if (!hasExtension(leaf, leafMarker)) return 'the leaf is not marked'
   if (!hasExtension(intermediate, intermediateMarker)) return 'the intermediate is not marked'
   try {
-    await trust.apple.check(leaf, intermediate, new Date(signedAt))
+    await checkChain(trust.roots, leaf, intermediate, new Date(signedAt))
   } catch {
     return "refused by Apple's own check"
   }
@@ -104,29 +102,5 @@ function verifies(certificate: X509Certificate, issuer: X509Certificate): boolea
     return certificate.verify(issuer.publicKey)
   } catch {
     return false
-  }
-}
-
-function hasExtension(certificate: X509Certificate, oid: string): boolean {
-  const reader = new X509()
-  reader.readCertHex(certificate.raw.toString('hex'))
-  return reader.getExtInfo(oid) !== undefined
-}
-
-/**
- * Apple's own check of a chain, without its online checks: those test against today, and leaves are replaced. The
- * environment is one it wants to have; chains know none.
- */
-class AppleChainCheck extends SignedDataVerifier {
-  readonly #roots: X509Certificate[]
-
-  constructor(roots: Buffer[]) {
-    super(roots, false, Environment.SANDBOX, '')
-    this.#roots = roots.map((root) => new X509Certificate(root))
-  }
-
-  /** Throws for a chain that Apple's code refuses. */
-  async check(leaf: X509Certificate, intermediate: X509Certificate, at: Date): Promise<void> {
-    await this.verifyCertificateChain(this.#roots, leaf, intermediate, at)
   }
 }

@@ -1,7 +1,6 @@
 import type { Pool } from '../../db/pool.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { dayMs, leavesReadMs, ocspAgainMs, ocspSilentMsMax } from '../../kernel/limits.ts'
-import { askOcsp } from './ask-ocsp.ts'
 import type { Chain } from './chain.ts'
 import { type AskedLeaf, insertLeaf, type Leaf, selectDueLeaves, selectLeaves, updateLeaf } from './leaf-store.ts'
 import type { Trusts } from './trusts.ts'
@@ -61,6 +60,8 @@ export async function openRevocations(options: RevocationOptions): Promise<Revoc
 
   async function ask(leaf: AskedLeaf): Promise<void> {
     const { fingerprint, knownAt } = leaf
+    // Loaded with the first certificate that there is to ask about.
+    const { askOcsp } = await import('./ask-ocsp.ts')
     const answer = await askOcsp(leaf, { now: clock.now(), signal: stop.signal })
     if (stop.signal.aborted) return
     const now = clock.now()
