@@ -514,6 +514,9 @@ export const indexedIdsKept = 200_000
 export const indexedIdsKeptMs = 3600_000
 export const indexedScopesKept = 1000
 export const storeAppsKeptMs = 2000
+/** Ids whose tokens are written down in one transaction, and how often apps are looked at for new ones. */
+export const tokenBackfillSlice = 500
+export const tokenBackfillLookMs = 1000
 
 /** What Google lets one service account ask in a minute, in all processes together. */
 export const playCallsPerMinute = 3000

@@ -5,6 +5,7 @@ import { seal } from '../kernel/seal.ts'
 import { applyPeriods } from './apply-periods.ts'
 import { insertLineage, type Lineage, type Place, placeOf, selectLineage, updateLineageState } from './lineage-store.ts'
 import { upsertTransaction } from './period-store.ts'
+import { withoutPersonal } from './personal-claims.ts'
 import { carryPeriods, supersedePeriods, supersedeTransaction } from './supersede-store.ts'
 import type { Ms, StoreApp, VerifiedPurchase, VerifiedTransaction } from './types.ts'
 
@@ -32,7 +33,12 @@ export async function applyState(
         : seal(sealingKey, tokenContext(place, transaction.evidenceKey), transaction.token)
     written.push({
       transaction,
-      ...(await upsertTransaction(tx, place, lineage, { ...transaction, tokenSealed, now })),
+      ...(await upsertTransaction(tx, place, lineage, {
+        ...transaction,
+        claims: lineage.ownerDeleted ? withoutPersonal(transaction.claims) : transaction.claims,
+        tokenSealed,
+        now,
+      })),
     })
   }
   await supersede(tx, lineage, purchase, written, now)
@@ -41,7 +47,8 @@ export async function applyState(
   const own = written.find(({ transaction }) => transaction.evidenceKey === purchase.evidenceKey)
   // What another purchase took the place of says nothing of the whole any more.
   if (purchase.version < lineage.version || own?.isSuperseded) return lineage
-  await updateLineageState(tx, lineage, { ...purchase, nextCheckAt: nextCheckOf(purchase, now) })
+  const extra = lineage.ownerDeleted && purchase.extra !== null ? withoutPersonal(purchase.extra) : purchase.extra
+  await updateLineageState(tx, lineage, { ...purchase, extra, nextCheckAt: nextCheckOf(purchase, now) })
   const { status, version, accountToken } = purchase
   return { ...lineage, status, version, accountToken: lineage.accountToken ?? accountToken }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { storeLookMs, voidedLookMs } from '../kernel/limits.ts'
+import { storeLookMs, tokenBackfillLookMs, voidedLookMs } from '../kernel/limits.ts'
 import { unseal } from '../kernel/seal.ts'
 import type { AppStoreApi } from './apple/api.ts'
 import type { AppStoreServices } from './apple/genuine.ts'
@@ -23,6 +23,7 @@ import { pollDue } from './polls/poll.ts'
 import { readVoidedLists } from './polls/voided.ts'
 import type { StoreServices } from './purchase.ts'
 import type { Reread } from './reverify.ts'
+import { backfillTokens } from './token-backfill.ts'
 import type { Store, StoreApp, Verifier } from './types.ts'
 
 type Log = Parameters<typeof startPump>[0]['log']
@@ -76,10 +77,11 @@ export function startLifecycle(parts: LifecycleParts): Lifecycle {
   const lists = repeat(log, voidedLookMs, () =>
     readVoidedLists({ ...playLifecycle, appOf, api: play.api, quota: play.quota }),
   )
+  const backfills = repeat(log, tokenBackfillLookMs, () => backfillTokens(services))
   return {
     wake: pump.wake,
     async [Symbol.asyncDispose]() {
-      await Promise.all([pump, inbox, polls, lists].map((each) => each[Symbol.asyncDispose]()))
+      await Promise.all([pump, inbox, polls, lists, backfills].map((each) => each[Symbol.asyncDispose]()))
     },
   }
 }

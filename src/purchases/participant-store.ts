@@ -1,5 +1,6 @@
 import type { Tx } from '../db/pool.ts'
 import type { Scope } from '../tenancy/index.ts'
+import { personalClaims } from './personal-claims.ts'
 
 /** Ids of rows, as text. */
 export interface Moved {
@@ -64,11 +65,21 @@ export async function eraseRows(
 ): Promise<void> {
   const whose = [scope.scopeId, customerIds]
   await tx.query(
+    `update store_transaction t
+     set claims = t.claims - $3::text[]
+     from store_lineage l
+     where l.scope_id = $1
+       and l.owner_customer_id = any($2::uuid[])
+       and t.scope_id = l.scope_id
+       and t.lineage_id = l.id`,
+    [...whose, personalClaims],
+  )
+  await tx.query(
     `update store_lineage
-     set owner_customer_id = null, owner_deleted = true, account_token = null
+     set owner_customer_id = null, owner_deleted = true, account_token = null, extra = extra - $3::text[]
      where scope_id = $1
        and owner_customer_id = any($2::uuid[])`,
-    whose,
+    [...whose, personalClaims],
   )
   await tx.query(`delete from account_binding where scope_id = $1 and customer_id = any($2::uuid[])`, whose)
   await tx.query(`delete from intro_token where scope_id = $1 and customer_id = any($2::uuid[])`, whose)

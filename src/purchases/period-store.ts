@@ -45,19 +45,20 @@ export async function upsertTransaction(
   const key = [place.scope.scopeId, place.appId, place.store, place.storeEnvironment, transaction.evidenceKey]
   const [written] = await tx.query<{ id: bigint; superseded: boolean }>(
     `insert into store_transaction as t (scope_id, app_id, store, store_environment, evidence_key, lineage_id, version_ms,
-       token_sealed, superseded_by, claims, created_at_ms)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11)
+       token_sealed, superseded_by, claims, created_at_ms, signer)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb, $11, $12)
      on conflict (scope_id, app_id, store, store_environment, evidence_key) do update
      set version_ms = excluded.version_ms,
        token_sealed = coalesce(excluded.token_sealed, t.token_sealed),
        superseded_by = coalesce(t.superseded_by, excluded.superseded_by),
-       claims = case when excluded.claims = '{}' then t.claims else excluded.claims end
+       claims = case when excluded.claims = '{}' then t.claims else excluded.claims end,
+       signer = coalesce(excluded.signer, t.signer)
      where t.version_ms <= excluded.version_ms
      returning id, superseded_by is not null as superseded`,
     [
       ...key,
       ...[lineage.id, transaction.version, transaction.tokenSealed, transaction.supersededBy],
-      ...[JSON.stringify(transaction.claims), transaction.now],
+      ...[JSON.stringify(transaction.claims), transaction.now, transaction.signer ?? null],
     ],
   )
   if (written) return { id: written.id, isNewest: true, isSuperseded: written.superseded }

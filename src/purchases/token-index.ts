@@ -46,7 +46,8 @@ export function createTokenIndex({ clock, baseUrls }: { clock: Clock; baseUrls: 
   }
 }
 
-function tokensOf(
+/** What the rules give for one id in one app. */
+export function tokensOf(
   { appId, platform, bundleId, accountTokenNamespace, settings }: IndexingApp,
   scope: Scope,
   { distinctId, customerId }: { distinctId: string; customerId: string },

@@ -221,6 +221,8 @@ export interface VerifiedTransaction {
   supersededBy: string | null
   periods: VerifiedPeriod[]
   claims: JsonObject
+  /** App Store: hex SHA-256 of the certificate that signed it; absent where nothing was signed anew. */
+  signer?: string | null
 }
 
 /** What was paid for at once. */

@@ -117,7 +117,7 @@ describe('200', () => {
     assert.equal((await attached(who, token)).idempotent_replay, true)
   })
 
-  test('a token of 16,384 characters is taken, and kept sealed', async () => {
+  test('a token of 16,384 characters is taken and kept sealed, a longer one is not', async () => {
     const who = someone()
     const sold = play.subscribe(who)
     const token = 't'.repeat(16_384)
@@ -129,6 +129,7 @@ describe('200', () => {
     )
     assert.ok(row && !row.token_sealed.includes('tttt'))
     await isAcknowledged(token)
+    assertRefused(await bring(who, `${token}t`), 400, 'invalid_request', 'purchase_token')
   })
 
   test('a change of plan takes the place of the purchase before, keeps its owner and is acknowledged too', async () => {

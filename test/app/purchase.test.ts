@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { settleChanges } from '../../src/customers/index.ts'
+import { erasersOf } from '../../src/erasers.ts'
 import { signedTransactionBytesMax } from '../../src/kernel/limits.ts'
 import { aTransaction, dayMs, signApple, testPki } from '../harness/apple-pki.ts'
 import { startService } from '../harness/service.ts'
@@ -255,6 +257,22 @@ describe('400 fields', () => {
     )
     assertRefused(await app.post('/purchase', text(2.25 * 1024 * 1024)), 413, 'payload_too_large')
   })
+
+  test('a genuine one of 2 MiB is a purchase, and a character more makes it none', async () => {
+    const who = someone()
+    const sold = transaction(who)
+    const signed = (padding: number) => signApple(world.pki, { ...sold, unknown: 'x'.repeat(padding) })
+    // Four characters carry three of the payload, so not every length can be met.
+    let padding = Math.floor(((signedTransactionBytesMax - signed(0).length) * 3) / 4)
+    while (signed(padding + 1).length <= signedTransactionBytesMax) padding++
+    const transaction_jwt = signed(padding)
+    assert.ok(transaction_jwt.length > signedTransactionBytesMax - 2)
+    const post = (text: string) => app.post('/purchase', { type: 'appstore', distinct_id: who, transaction_jwt: text })
+    const longer = transaction_jwt.padEnd(signedTransactionBytesMax + 1, 'x')
+    assertRefused(await post(longer), 400, 'invalid_request', 'transaction_jwt')
+    const { status, body } = await post(transaction_jwt)
+    assert.equal(status, 200, JSON.stringify(body))
+  })
 })
 
 describe('400 owner_unverified', () => {
@@ -392,6 +410,44 @@ describe('409 conflict', () => {
     await world.project.post(`/purchases/${purchase}/transfer`, body)
     assert.equal((await attached(other, bought)).idempotent_replay, true)
     assert.equal((await world.entitled(other, 'pro')).allowed, true)
+  })
+
+  test('nothing that says who bought is kept of a deleted customer, whatever the store says later', async () => {
+    const [who, other] = [someone(), someone()]
+    const appTransactionId = `of-${who}`
+    const bought = subscription(who, { appTransactionId })
+    const renewal = { appTransactionId, appAccountToken: world.tokenOf(who) }
+    store.tell(bought, 1, renewal)
+    const { customer_id: id } = await attached(who, bought)
+    const kept = async () => {
+      const rows = await service.pool.query<{ text: string }>(
+        `select l::text || t::text as text
+         from store_lineage l
+         join store_transaction t on t.lineage_id = l.id
+         where l.root_key = $1`,
+        [bought.originalTransactionId],
+      )
+      assert.ok(rows.length > 0)
+      return rows.some(({ text }) => text.includes(world.tokenOf(who)) || text.includes(appTransactionId))
+    }
+    assert.equal(await kept(), true)
+    await world.project.delete(`/customers/${id}`)
+    const options = { erasers: erasersOf(service), now: Date.now, appendsEndMs: 0 }
+    await eventually(async () => {
+      await settleChanges(service.pool, options, 0)
+      return !(await kept())
+    }, 20_000)
+    await service.pool.query('update store_lineage set last_read_at_ms = 0 where root_key = $1', [
+      bought.originalTransactionId,
+    ])
+    store.tell({ ...bought, signedDate: Date.now() }, 1, { ...renewal, autoRenewStatus: 0 })
+    assertRefused(await bring(other, bought), 409, 'app_store_purchase_conflict')
+    const [row] = await service.pool.query<{ auto_renews: boolean }>(
+      'select auto_renews from store_lineage where root_key = $1',
+      [bought.originalTransactionId],
+    )
+    assert.equal(row?.auto_renews, false, 'it was read again')
+    assert.equal(await kept(), false)
   })
 })
 

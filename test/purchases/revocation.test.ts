@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { selectSignedBy } from '../../src/purchases/apple/leaf-store.ts'
 import { eventually, openProject } from '../app/project.ts'
 import { startService } from '../harness/service.ts'
 import { openSim } from '../store-sim/sim.ts'
@@ -57,6 +58,17 @@ test('a responder that is down stops nothing, and a revoked certificate ends wha
     const { status, body } = await bring('cid', await buy('cid'))
     return status === 400 && body.code === 'app_store_purchase_invalid'
   }, 10_000)
-  assert.equal(service.errors.filter((line) => line.includes('was revoked')).length > 0, true)
+  const purchaseOf = async (who: string) => {
+    const { data } = await world.project.get(`/customers/${await world.project.customer(who)}/purchases`)
+    return data[0].id
+  }
+  const [{ fingerprint } = { fingerprint: '' }] = await service.pool.query<{ fingerprint: string }>(
+    `select fingerprint from apple_leaf where status = 'revoked' and fingerprint in (select signer from store_transaction)`,
+  )
+  const { count, purchases } = await selectSignedBy(service.pool, fingerprint, { max: 10 })
+  assert.deepEqual({ count, purchases }, { count: 1, purchases: [await purchaseOf('ben')] })
+  assert.equal((await selectSignedBy(service.pool, 'none', { max: 10 })).count, 0)
+  const told = service.errors.filter((line) => line.includes('was revoked'))
+  assert.ok(told.length > 0)
   service.errors.length = 0
 })

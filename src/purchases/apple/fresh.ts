@@ -9,7 +9,7 @@ import { verifyAppleJws } from './jws.ts'
 
 /** How things stand, by the App Store's own word; `unpolled`: it knows nothing of an old purchase, so the string alone counts. */
 export type Fresh =
-  | { kind: 'read'; newest: TransactionClaims; renewal: Renewal | null; readAt: number }
+  | { kind: 'read'; newest: TransactionClaims; signer: string | null; renewal: Renewal | null; readAt: number }
   | { kind: 'unpolled' }
 
 /** Longer than that no purchase takes to appear. */
@@ -43,7 +43,7 @@ export async function readFresh(
   const info = read.renewal === null ? null : await renewalInfo(services, app, read.renewal, { transaction, now })
   if (read.renewal !== null && info === null) return unavailable('the App Store answered about something else')
   const renewal = isSubscription ? { status: read.status, info } : null
-  return { kind: 'read', newest: newest.transaction, renewal, readAt }
+  return { kind: 'read', newest: newest.transaction, signer: newest.signer, renewal, readAt }
 }
 
 function unread(

@@ -22,6 +22,8 @@ export interface Genuine {
   storeEnvironment: StoreEnvironment
   /** Before the ids of Xcode: they are unique for one pinned certificate only. */
   idPrefix: string
+  /** Hex SHA-256 of Apple's certificate that signed it; null: stored earlier, or signed by Xcode. */
+  signer: string | null
 }
 
 /** Everything that a signature can tell: also for what notifications and reads carry. */
@@ -47,7 +49,8 @@ export async function genuineOf(
   const transaction = payload as TransactionClaims // its claims were judged
   if (transaction.bundleId !== app.bundleId) return invalid('of another app')
   const idPrefix = signer.kind === 'xcode' ? `${signer.fingerprint.slice(0, 16)}:` : ''
-  return { transaction, storeEnvironment: storeEnvironmentOf(payload.environment), idPrefix }
+  const leaf = signer.kind === 'apple' ? signer.chain.fingerprints[0] : null
+  return { transaction, storeEnvironment: storeEnvironmentOf(payload.environment), idPrefix, signer: leaf }
 }
 
 export function storeProductOf({ productId }: JsonObject & { productId: string }) {

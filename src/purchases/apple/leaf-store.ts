@@ -92,3 +92,25 @@ export async function insertLeaf(
     [fingerprint, issuerFingerprint, certificate, now],
   )
 }
+
+/** Purchases whose newest state rests on the certificate, or on one that it signed: how many, and the first of them. */
+export async function selectSignedBy(
+  sql: Sql,
+  fingerprint: string,
+  { max }: { max: number },
+): Promise<{ count: number; purchases: string[] }> {
+  const rows = await sql.query<{ public_id: string; count: number }>(
+    `select l.public_id, count(*) over ()::int as count
+     from store_lineage l
+     where l.id in (
+       select t.lineage_id
+       from store_transaction t
+       join apple_leaf leaf on leaf.fingerprint = t.signer
+       where leaf.fingerprint = $1
+         or leaf.issuer_fingerprint = $1)
+     order by l.id
+     limit $2`,
+    [fingerprint, max],
+  )
+  return { count: rows[0]?.count ?? 0, purchases: rows.map((row) => row.public_id) }
+}

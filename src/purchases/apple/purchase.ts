@@ -11,7 +11,7 @@ const retryCheckMs = 3600_000
 /** What we believe of a lineage, from the transaction that was brought and, where it was read, the newest one. */
 export async function purchaseOf(
   app: StoreApp,
-  { transaction, storeEnvironment, idPrefix }: Genuine,
+  { transaction, storeEnvironment, idPrefix, signer }: Genuine,
   fresh: Fresh | null,
   context: Pick<VerifyContext, 'now' | 'productFor'>,
 ): Promise<Verdict> {
@@ -22,7 +22,8 @@ export async function purchaseOf(
   const mapped = await context.productFor(storeProductOf(newest))
   if (!mapped) return invalid('the newest product leads to no Product')
   const judged = judge(newest, { link: mapped.link, renewal, now })
-  const shown = showTransaction(newest, { idPrefix, mapped, judged, access: judged.access })
+  const newestSigner = fresh?.kind === 'read' ? fresh.signer : signer
+  const shown = showTransaction(newest, { idPrefix, signer: newestSigner, mapped, judged, access: judged.access })
   const transactions = [shown]
   if (!isNewest) {
     const own = await context.productFor(storeProductOf(transaction))
@@ -30,7 +31,7 @@ export async function purchaseOf(
     const before = judge(transaction, { link: own.link, renewal: null, now })
     transactions.unshift(
       showTransaction(transaction, {
-        ...{ idPrefix, mapped: own, judged: before },
+        ...{ idPrefix, signer, mapped: own, judged: before },
         // One subscription has one current period: whatever was not over yet ended with the newer one.
         access: before.access.kind === 'open' ? { kind: 'superseded', at: whole(newest.purchaseDate) } : before.access,
       }),
@@ -71,10 +72,11 @@ function showTransaction(
   claims: TransactionClaims,
   {
     idPrefix,
+    signer,
     mapped,
     judged,
     access,
-  }: { idPrefix: string; mapped: MappedProduct; judged: Judged; access: PeriodAccess },
+  }: { idPrefix: string; signer: string | null; mapped: MappedProduct; judged: Judged; access: PeriodAccess },
 ): VerifiedTransaction {
   return {
     evidenceKey: idPrefix + claims.transactionId,
@@ -82,6 +84,7 @@ function showTransaction(
     token: null,
     supersededBy: null,
     claims,
+    signer,
     periods: [
       {
         ...storeProductOf(claims),

@@ -15,7 +15,7 @@ export function createAppStoreReread(services: AppStoreServices, pool: Pool): Re
       return unavailable('the app has no key for the App Store')
     }
     const transaction = newest.claims as TransactionClaims // stored once it was verified
-    const genuine = { transaction, storeEnvironment: lineage.storeEnvironment, idPrefix: '' }
+    const genuine = { transaction, storeEnvironment: lineage.storeEnvironment, idPrefix: '', signer: null }
     const fresh = await readFresh(services, app, genuine, {
       ...context,
       signal: AbortSignal.timeout(storeVerdictMsMax),

@@ -2,7 +2,15 @@ import type { Pool } from '../../db/pool.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { dayMs, leavesReadMs, ocspAgainMs, ocspSilentMsMax } from '../../kernel/limits.ts'
 import type { Chain } from './chain.ts'
-import { type AskedLeaf, insertLeaf, type Leaf, selectDueLeaves, selectLeaves, updateLeaf } from './leaf-store.ts'
+import {
+  type AskedLeaf,
+  insertLeaf,
+  type Leaf,
+  selectDueLeaves,
+  selectLeaves,
+  selectSignedBy,
+  updateLeaf,
+} from './leaf-store.ts'
 import type { Trusts } from './trusts.ts'
 
 /** What is known of the revocation of certificates. Nobody is asked while a caller waits. */
@@ -14,6 +22,9 @@ export interface Revocations {
   /** A chain was used: a new one is kept, to be asked about in the background. */
   seen: (chain: Chain) => void
 }
+
+/** Named in the log; the README has the query for all. */
+const revokedPurchasesLogged = 100
 
 export interface RevocationOptions {
   pool: Pool
@@ -48,6 +59,17 @@ export async function openRevocations(options: RevocationOptions): Promise<Revoc
   const stop = new AbortController()
   const restsUntil = new Map<string, number>()
 
+  const revokedLately = new Set<string>()
+
+  /** A while after it was learnt: what was being attached meanwhile is among them. */
+  async function listSigned(): Promise<void> {
+    for (const fingerprint of revokedLately) {
+      const signed = await selectSignedBy(pool, fingerprint, { max: revokedPurchasesLogged })
+      revokedLately.delete(fingerprint)
+      if (signed.count > 0) log.error({ fingerprint, ...signed }, 'purchases rest on a certificate that was revoked')
+    }
+  }
+
   /** Asks about all that are due, and takes up what others have learnt. */
   async function look(): Promise<void> {
     if (stop.signal.aborted) return
@@ -69,6 +91,7 @@ export async function openRevocations(options: RevocationOptions): Promise<Revoc
       restsUntil.delete(fingerprint)
       await updateLeaf(pool, { fingerprint, status: answer.kind, nextUpdate: answer.nextUpdate, now })
       if (answer.kind === 'revoked') {
+        revokedLately.add(fingerprint)
         log.error(
           { fingerprint },
           'a certificate that signed purchases was revoked: nothing it signed is taken any more',
@@ -84,7 +107,7 @@ export async function openRevocations(options: RevocationOptions): Promise<Revoc
 
   await read()
   const failed = (error: unknown) => log.warn({ err: error }, 'certificates of the App Store could not be looked at')
-  const timer = setInterval(() => void look().catch(failed), leavesReadMs)
+  const timer = setInterval(() => void listSigned().then(look).catch(failed), leavesReadMs)
   timer.unref()
   const seen = new Set<string>()
   return {

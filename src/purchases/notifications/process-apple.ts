@@ -73,14 +73,15 @@ async function asSigned(
   context: Parameters<Verifier>[2],
 ): Promise<Verdict> {
   const { now } = context
-  const { transaction } = genuine
+  const { transaction, signer } = genuine
   const info =
     typeof signedRenewalInfo === 'string'
       ? await renewalInfo(appStore, app, signedRenewalInfo, { transaction, now })
       : null
   if (info === null) return purchaseOf(app, genuine, null, context)
   const renewal = { status: typeof status === 'number' ? status : null, info }
-  const verdict = await purchaseOf(app, genuine, { kind: 'read', newest: transaction, renewal, readAt: now }, context)
+  const fresh = { kind: 'read', newest: transaction, signer, renewal, readAt: now } as const
+  const verdict = await purchaseOf(app, genuine, fresh, context)
   // Nobody was asked: whoever brings it next may ask at once.
   return verdict.kind === 'verified' ? { ...verdict, purchase: { ...verdict.purchase, readAt: null } } : verdict
 }
