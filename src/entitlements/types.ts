@@ -97,6 +97,8 @@ export interface EntityOffer {
   rollover: Rollover | null
   effectiveAt: Ms
   expiresAt: Ms | null
+  /** No period begins from here on; null: as long as it has effect. */
+  paidUntil: Ms | null
   max: number
   /** Entities that have a grant of it, registered ones included, ever. */
   taken: number

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { attachProduct, createBalances, createProduct, registerEntity } from '../../src/entitlements/index.ts'
+import {
+  attachProduct,
+  attachPurchase,
+  createBalances,
+  createProduct,
+  getProduct,
+  movePurchaseEnd,
+  registerEntity,
+} from '../../src/entitlements/index.ts'
 import { must } from '../../src/kernel/assert.ts'
 import type { Scope } from '../../src/tenancy/index.ts'
 import { factsIn, findings, openLedger, type Spender, totals, untilAnswered } from './world.ts'
@@ -117,4 +125,48 @@ test('registered entities take places too, whenever they are registered, but non
   assert.equal((await one.consume({ scope, distinctId: 'u', quantity: 2, entity: 'c' })).code, 'insufficient_balance')
   assert.deepEqual(await seats(scope), [null, 'a', 'b', 'a', 'b'])
   assert.deepEqual(await findings(pool, scope), [])
+})
+
+test('entities of what was bought get no period after what is paid, grace or not, and follow when more is paid', async () => {
+  const scope = await ledger.scope()
+  await ledger.feature(scope)
+  const customerId = await ledger.customer(scope, 'u')
+  const terms = { allowance: 5, unlimited: false, interval: 'day' as const, rollover: null }
+  await pool.transaction((tx) =>
+    createProduct(tx, scope, {
+      ...{ key: 'team', name: 'Team', type: 'subscription', stores: [] },
+      grants: [{ feature: 'exports', ...terms, entity_scoped: true, max_entities: 3 }],
+    }),
+  )
+  const startsAt = Date.now() - 1000
+  const [paidUntil, graceUntil, renewedUntil] = [startsAt + 5_000_000, startsAt + 9_000_000, startsAt + 20_000_000]
+  await pool.transaction(async (tx) => {
+    const product = await getProduct(tx, [scope], 'team', 'product')
+    const about = { customerId, product, ref: 'purchase:1', rank: 0 as const, quantity: 1 }
+    await attachPurchase(tx, scope, { ...about, startsAt, expiresAt: graceUntil, paidUntil })
+  })
+  const spend = (entity: string) => one.consume({ scope, distinctId: 'u', quantity: 1, entity })
+  const ends = async () => {
+    const rows = await pool.query<{ entity_id: string; paid_until_ms: bigint; expires_at_ms: bigint }>(
+      'select entity_id, paid_until_ms, expires_at_ms from ledger_grant where scope_id = $1 order by entity_id',
+      [scope.scopeId],
+    )
+    return rows.map((row) => [row.entity_id, Number(row.paid_until_ms), Number(row.expires_at_ms)])
+  }
+  assert.equal((await spend('a')).accepted, true)
+  await pool.transaction((tx) =>
+    registerEntity(tx, scope, { customerId, feature: 'exports', entityId: 'b' }, 'key_test'),
+  )
+  assert.deepEqual(await ends(), [
+    ['a', paidUntil, graceUntil],
+    ['b', paidUntil, graceUntil],
+  ])
+  await pool.transaction((tx) =>
+    movePurchaseEnd(tx, scope, 'purchase:1', { expiresAt: renewedUntil, paidUntil: renewedUntil, note: null }),
+  )
+  assert.equal((await spend('c')).accepted, true)
+  assert.deepEqual(
+    await ends(),
+    ['a', 'b', 'c'].map((entity) => [entity, renewedUntil, renewedUntil]),
+  )
 })

@@ -11,7 +11,17 @@ import { decideUsage } from './usage.ts'
 function offer(terms: Partial<EntityOffer> = {}): EntityOffer {
   const source = { id: 7n, productId: 'prod_1', origin: 'product' as const, rank: 0 }
   const units = { unlimited: false, amount: 5n, interval: null, rollover: null }
-  return { ...source, ...units, effectiveAt: 0, expiresAt: null, max: 2, taken: 0, had: new Set(), ...terms }
+  return {
+    ...source,
+    ...units,
+    effectiveAt: 0,
+    expiresAt: null,
+    paidUntil: null,
+    max: 2,
+    taken: 0,
+    had: new Set(),
+    ...terms,
+  }
 }
 
 function seats(terms: Partial<EntityOffer> = {}, shared: bigint = 3n): Account {

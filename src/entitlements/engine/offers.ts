@@ -27,7 +27,7 @@ function isOpen({ effectiveAt, expiresAt, taken, max, had }: EntityOffer, entity
 
 /** Begins with the first use, like that of an entity that is registered then. */
 function grantOf(
-  { id, taken, origin, rank, unlimited, amount, interval, rollover, expiresAt }: EntityOffer,
+  { id, taken, origin, rank, unlimited, amount, interval, rollover, expiresAt, paidUntil }: EntityOffer,
   { account, entity, now }: { account: bigint; entity: string; now: Ms },
 ): Grant {
   return {
@@ -43,7 +43,7 @@ function grantOf(
     remaining: amount,
     effectiveAt: now,
     expiresAt,
-    paidUntil: null,
+    paidUntil,
     cycle: interval && { unit: interval, count: 1, anchor: now },
     periodNo: 0n,
     rollover,

@@ -112,7 +112,7 @@ async function entityGrants(
   scope: Scope,
   customerId: string,
   items: Item[],
-  { startsAt, expiresAt, source, actor }: Offer,
+  { startsAt, expiresAt, paidUntil, source, actor }: Offer,
 ): Promise<NewGrant[]> {
   if (items.length === 0) return []
   const owner = must((await holdCustomers(tx, scope, [customerId])).get(customerId), 'an owner for each')
@@ -144,6 +144,7 @@ async function entityGrants(
       template,
       effective_at_ms: BigInt(startsAt ?? now),
       expires_at_ms: expiresAt === null ? null : BigInt(expiresAt),
+      paid_until_ms: paidUntil === null ? null : BigInt(paidUntil),
     }
     const id = await insertEntityTerms(tx, scope, { ...terms, accountId, featureId: feature.id, at: now })
     const entities = registered.filter((each) => each.account_id === accountId)

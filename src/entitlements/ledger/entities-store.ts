@@ -121,6 +121,7 @@ export interface EntityTerms {
   template: GrantTemplate
   effective_at_ms: bigint
   expires_at_ms: bigint | null
+  paid_until_ms: bigint | null
 }
 
 export async function insertEntityTerms(
@@ -135,8 +136,8 @@ export async function insertEntityTerms(
 ): Promise<bigint> {
   const [row] = await tx.query<{ id: bigint }>(
     `insert into entity_terms (scope_id, account_id, feature_id, source_ref, origin, rank, product_id, template,
-       effective_at_ms, expires_at_ms, created_at_ms, max_entities)
-     values ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12)
+       effective_at_ms, expires_at_ms, paid_until_ms, created_at_ms, max_entities)
+     values ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12, $13)
      returning id`,
     [
       scope.scopeId,
@@ -149,6 +150,7 @@ export async function insertEntityTerms(
       JSON.stringify(terms.template),
       terms.effective_at_ms,
       terms.expires_at_ms,
+      terms.paid_until_ms,
       at,
       terms.template.max_entities ?? 0,
     ],
@@ -175,7 +177,7 @@ export function selectOwedTerms(
   { accountId, entityId, now }: { accountId: bigint; entityId: string; now: number },
 ): Promise<EntityTerms[]> {
   return tx.query<EntityTerms>(
-    `select t.id, t.source_ref, t.origin, t.rank, t.product_id, t.template, t.effective_at_ms, t.expires_at_ms
+    `select t.id, t.source_ref, t.origin, t.rank, t.product_id, t.template, t.effective_at_ms, t.expires_at_ms, t.paid_until_ms
      from entity_terms t
      where t.account_id = $1
        and (t.expires_at_ms is null or t.expires_at_ms > $3)

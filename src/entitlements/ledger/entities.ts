@@ -122,7 +122,16 @@ export async function listEntities(
 
 /** What one attachment gives one entity: from now on, or from the attachment's own start when that is still to come. */
 export function entityGrant(
-  { source_ref, origin, rank, product_id, template, effective_at_ms, expires_at_ms }: Omit<EntityTerms, 'id'>,
+  {
+    source_ref,
+    origin,
+    rank,
+    product_id,
+    template,
+    effective_at_ms,
+    expires_at_ms,
+    paid_until_ms,
+  }: Omit<EntityTerms, 'id'>,
   {
     now,
     ...whom
@@ -134,6 +143,7 @@ export function entityGrant(
     ...common,
     startsAt: Number(effective_at_ms) > now ? Number(effective_at_ms) : null,
     expiresAt: expires_at_ms === null ? null : Number(expires_at_ms),
+    ...(paid_until_ms === null ? {} : { paidUntil: Number(paid_until_ms) }),
     source: { origin, ref: source_ref, rank, productId: product_id },
     note: null,
     ...(actor === undefined ? {} : { actor }),

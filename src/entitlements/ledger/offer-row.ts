@@ -19,7 +19,7 @@ export function addOffer(account: Account, row: RawRow, feature: Feature, entity
 }
 
 function offerOf(row: RawRow, feature: Feature): EntityOffer {
-  const [, , id, productId, origin, rank, template, effectiveAt, expiresAt, max, taken] = row
+  const [, , id, productId, origin, rank, template, effectiveAt, expiresAt, max, taken, , paidUntil] = row
   const terms = JSON.parse(must(template, 'a not-null column')) as GrantTemplate // as attaching stored it
   return {
     id: BigInt(id ?? 0),
@@ -29,6 +29,7 @@ function offerOf(row: RawRow, feature: Feature): EntityOffer {
     ...storedTerms(feature, termsOf(terms)),
     effectiveAt: Number(effectiveAt),
     expiresAt: expiresAt ? Number(expiresAt) : null,
+    paidUntil: paidUntil ? Number(paidUntil) : null,
     max: Number(max),
     taken: Number(taken),
     had: new Set(),

@@ -15,12 +15,18 @@ export async function selectGrantsOfRef(tx: Tx, scope: Scope, ref: string): Prom
 }
 
 /** What entities that come later still get. */
-export async function updateTermsEnd(tx: Tx, scope: Scope, ref: string, at: number | null): Promise<void> {
+export async function updateTermsEnd(
+  tx: Tx,
+  scope: Scope,
+  ref: string,
+  { at, paidUntil }: { at: number | null; paidUntil?: number | null },
+): Promise<void> {
   await tx.query(
     `update entity_terms
-     set expires_at_ms = case when $3::bigint is not null then greatest($3, effective_at_ms + 1) end
+     set expires_at_ms = case when $3::bigint is not null then greatest($3, effective_at_ms + 1) end,
+       paid_until_ms = case when $4 then $5::bigint else paid_until_ms end
      where scope_id = $1
        and source_ref = $2`,
-    [scope.scopeId, ref, at],
+    [scope.scopeId, ref, at, paidUntil !== undefined, paidUntil ?? null],
   )
 }

@@ -15,7 +15,7 @@ export async function endPurchase(tx: Tx, scope: Scope, ref: string, why: Why): 
   const now = await move(tx, scope, ref, why, (account, grant, at) =>
     decideRevoke(account, grant.id, { now: at, at: null }),
   )
-  await updateTermsEnd(tx, scope, ref, now)
+  await updateTermsEnd(tx, scope, ref, { at: now })
 }
 
 /**
@@ -36,7 +36,7 @@ export async function movePurchaseEnd(
     const place = { account: accountId, grant: id, period: periodNo }
     return [{ kind: 'extend', ...place, delta: 0n, remaining, expiresAt: end, paidUntil }]
   })
-  await updateTermsEnd(tx, scope, ref, expiresAt)
+  await updateTermsEnd(tx, scope, ref, { at: expiresAt, paidUntil })
 }
 
 /** Gives the instant, for what is not a grant yet. */

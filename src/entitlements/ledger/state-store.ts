@@ -86,7 +86,7 @@ const offerColumns = `t.account_id, t.id, t.product_id, t.origin, t.rank, t.temp
       and feature_id = t.feature_id
       and entity_id = q.entity_id
     limit 1
-  )`
+  ), t.paid_until_ms`
 
 // As above; asked only when somebody names an entity.
 const readOffers: Statement = {

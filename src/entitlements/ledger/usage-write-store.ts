@@ -225,12 +225,12 @@ const insertOpened: Statement = {
       set granted = granted + 1
       where id = $1
         and granted < max_entities
-      returning scope_id, account_id, feature_id, source_ref, origin, rank, product_id, expires_at_ms
+      returning scope_id, account_id, feature_id, source_ref, origin, rank, product_id, expires_at_ms, paid_until_ms
     )
     insert into ledger_grant (scope_id, account_id, feature_id, entity_id, source_ref, origin, rank, unlimited, amount,
-      remaining, effective_at_ms, expires_at_ms, cycle_unit, anchor_ms, rollover, product_id, created_at_ms)
-    select scope_id, account_id, feature_id, $2, source_ref, origin, rank, $3, $4, $4, $5, expires_at_ms, $6, $5, $7,
-      product_id, $5
+      remaining, effective_at_ms, expires_at_ms, paid_until_ms, cycle_unit, anchor_ms, rollover, product_id, created_at_ms)
+    select scope_id, account_id, feature_id, $2, source_ref, origin, rank, $3, $4, $4, $5, expires_at_ms, paid_until_ms, $6,
+      $5, $7, product_id, $5
     from offer
     returning id`,
 }
