@@ -1,4 +1,10 @@
-import type { CustomerMerge, CustomerSplit, Eraser, MergeParticipant } from '../customers/index.ts'
+import {
+  type CustomerMerge,
+  type CustomerSplit,
+  type Eraser,
+  type MergeParticipant,
+  takeCustomers,
+} from '../customers/index.ts'
 import type { Tx } from '../db/pool.ts'
 import type { Json } from '../events/index.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -30,7 +36,7 @@ type Moved = {
   occurrences: string[]
 }
 
-/** Journeys follow their customers. */
+/** Journeys follow their customers. Whoever enrols one keeps its customer: here is waited for it, and what it began is seen. */
 export function createJourneyParticipant({
   clock,
   services,
@@ -42,6 +48,11 @@ export function createJourneyParticipant({
     name: 'journeys',
     async merge(tx, scope, merges) {
       if ((await selectPublishedRevision(tx, scope)) === null) return merges.map((): Json => null)
+      await takeCustomers(
+        tx,
+        scope,
+        merges.flatMap(({ sourceCustomerId, targetCustomerId }) => [sourceCustomerId, targetCustomerId]),
+      )
       const moved: Json[] = []
       for (const merge of merges) moved.push(await mergeOne(tx, scope, merge, { now: clock.now(), services }))
       return moved
@@ -52,6 +63,7 @@ export function createJourneyParticipant({
     },
     async delete(tx, scope, customerIds) {
       if ((await selectPublishedRevision(tx, scope)) === null) return
+      await takeCustomers(tx, scope, customerIds)
       const open = await selectOpenOf(tx, scope, customerIds)
       const told = open.map(({ id }) => ({
         journeyId: id,

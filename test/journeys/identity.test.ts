@@ -155,6 +155,49 @@ describe('a deletion', () => {
   })
 })
 
+test('24 and 25 what begins while its customer is merged moves along, and while its customer is deleted ends', async () => {
+  const pairs = Array.from({ length: 12 }, () => [randomUUID(), randomUUID()] as const)
+  const known = await Promise.all(
+    pairs.map(async ([source, target]) => [await stage.project.customer(source), await stage.project.customer(target)]),
+  )
+  const call = async (method: string, path: string, body?: object) => {
+    const answer = await stage.call(method, path, body ? { body } : {})
+    assert.ok([200, 409, 503].includes(answer.status), JSON.stringify(answer.body))
+    return answer.status
+  }
+  const begin = async (who: string, key: string) => {
+    const { status } = await stage.call('POST', `/experiences/${byApi.id}/start`, {
+      body: { app_id: stage.app.id, distinct_id: who },
+      headers: { 'idempotency-key': key },
+    })
+    assert.ok([202, 410, 503].includes(status))
+  }
+  const merged = await Promise.all(
+    pairs.map(async ([source], i) => {
+      const [answer] = await Promise.all([
+        call('POST', `/customers/${known[i]?.[1]}/merge`, { source_distinct_id: source, force: true }),
+        begin(source, 'a'),
+        begin(source, 'b'),
+      ])
+      return answer === 200 ? uuidOf((known[i]?.[0] ?? '').slice('cus_'.length)) : ''
+    }),
+  )
+  const left = 'select id from journey where customer_id = any($1::uuid[])'
+  const sources = merged.filter((id) => id !== '')
+  assert.ok(sources.length > 0)
+  assert.deepEqual(await service.pool.query(left, [sources]), [])
+  const deleted = await Promise.all(
+    pairs.map(async ([, target], i) => {
+      const id = known[i]?.[1] ?? ''
+      const [answer] = await Promise.all([call('DELETE', `/customers/${id}`), begin(target, 'c'), begin(target, 'd')])
+      return answer === 200 ? uuidOf(id.slice('cus_'.length)) : ''
+    }),
+  )
+  assert.ok(deleted.some((id) => id !== ''))
+  const open = `${left} and status <> 'ended'`
+  assert.deepEqual(await service.pool.query(open, [deleted.filter((id) => id !== '')]), [])
+})
+
 /** As it is stored. */
 function uuidOf(wire: string): string {
   return wire.includes('-') ? wire : wire.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')

@@ -1,5 +1,6 @@
-import { raiseRevs } from '../../customers/index.ts'
+import { keepCustomers, raiseRevs } from '../../customers/index.ts'
 import type { Tx } from '../../db/pool.ts'
+import { StaleSlice } from '../../events/index.ts'
 import { holdOut, passes } from '../../experiences/index.ts'
 import { must } from '../../kernel/assert.ts'
 import { uuidV7 } from '../../kernel/ids.ts'
@@ -22,7 +23,8 @@ import type { Candidate, Reason, Start } from './types.ts'
 
 /**
  * Lets customers in, or says why not: one answer for each candidate, in their order. A key that was decided before is not
- * judged again; whoever is deciding one at the moment is waited for. A key given twice is one.
+ * judged again; whoever is deciding one at the moment is waited for. A key given twice is one. Throws `StaleSlice` when a customer
+ * was merged or deleted meanwhile: then the transaction is tried again.
  */
 export async function enrol(
   tx: Tx,
@@ -31,6 +33,13 @@ export async function enrol(
   now: Ms,
   services: ApplyServices,
 ): Promise<Start[]> {
+  if (candidates.length === 0) return []
+  const kept = await keepCustomers(
+    tx,
+    scope,
+    candidates.map(({ customerId }) => customerId),
+  )
+  if (!kept) throw new StaleSlice('a customer was merged or deleted meanwhile')
   const byKey = new Map<string, Candidate>()
   for (const candidate of candidates) {
     const key = keyOf(candidate)

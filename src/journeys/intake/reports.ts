@@ -1,4 +1,6 @@
+import { keepCustomers } from '../../customers/index.ts'
 import type { Tx } from '../../db/pool.ts'
+import { StaleSlice } from '../../events/index.ts'
 import { must } from '../../kernel/assert.ts'
 import { dayMs, deviceEnrolmentsPerDay } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
@@ -92,6 +94,9 @@ async function takeWave(
   const enrolling = verdicts.flatMap(({ reported, verdict }) =>
     'inputs' in verdict && verdict.enrols ? [reported.customerId] : [],
   )
+  if (enrolling.length > 0 && !(await keepCustomers(tx, scope, enrolling))) {
+    throw new StaleSlice('a customer was merged or deleted meanwhile')
+  }
   const enrolled =
     enrolling.length > 0 ? await countDeviceEnrolments(tx, scope, enrolling, now - dayMs) : new Map<string, number>()
   const works = verdicts.flatMap(({ reported: { report, plan, customerId }, verdict }) => {
