@@ -11,7 +11,12 @@ import {
   createAppStoreReread,
   createAppStoreVerifier,
   createBearers,
+  createCardApi,
+  createCardCheck,
+  createCardLineageReread,
+  createCardReread,
   createCheckCredential,
+  createCheckout,
   createGuard,
   createIntroTokens,
   createKnownBad,
@@ -23,6 +28,7 @@ import {
   createPlayVerifier,
   createPurchase,
   createQuota,
+  createReadCard,
   createReverify,
   createTrusts,
   openRevocations,
@@ -53,15 +59,22 @@ export async function openStores(started: AsyncDisposableStack, { config, log, u
     knownBad: createKnownBad(),
     voidedOrders: (app, orderIds) => selectVoidedOrders(pool, app, orderIds),
   }
+  const cardApi = createCardApi()
+  const cardReread = createCardReread(createReadCard(cardApi))
   return {
-    ...{ appStore, play },
+    ...{ appStore, play, cardApi, cardReread },
     ...{ pool, clock, sealingKey, tombstoneKey: secrets.tombstoneKey, baseUrls: [config.publicUrl] },
     loadStoreApp: createLoadStoreApp(sealingKey),
     verifiers: { appstore: createAppStoreVerifier(appStore), playstore: createPlayVerifier(play) },
-    checks: { appstore: createAppStoreCheck(appStore.api), playstore: createPlayCheck(play.api) },
+    checks: {
+      appstore: createAppStoreCheck(appStore.api),
+      playstore: createPlayCheck(play.api),
+      stripe: createCardCheck(cardApi),
+    },
     rereads: {
       appstore: createAppStoreReread(appStore, pool),
       playstore: createPlayLineageReread(play, { sql: pool, sealingKey }),
+      stripe: createCardLineageReread(cardReread),
     },
     /** Set by the worker of the same process, where there is one; others look by themselves. */
     wake: () => {},
@@ -76,6 +89,7 @@ export function purchasesOf(stores: Stores, rest: Pick<PaidConsumeServices, 'who
   return {
     loadStoreApp: stores.loadStoreApp,
     purchase: createPurchase(services),
+    checkout: createCheckout(services),
     paidConsume: createPaidConsume(services),
     introToken: createIntroTokens(services),
     reverify: createReverify(stores),
@@ -85,8 +99,8 @@ export function purchasesOf(stores: Stores, rest: Pick<PaidConsumeServices, 'who
 
 /** Attaches in the background what was waiting for a link, and keeps purchases true, until it is disposed. */
 export function startPurchases(stores: Stores, log: Logger): AsyncDisposable {
-  const { appStore, play, verifiers, rereads } = stores
-  const parts = { services: stores, appStore, play, rereads, log }
+  const { appStore, play, verifiers, cardReread, rereads } = stores
+  const parts = { services: stores, appStore, play, cardReread, rereads, log }
   const lifecycle = startLifecycle({ ...parts, verifyAppStore: verifiers.appstore })
   stores.wake = lifecycle.wake
   const stop = new AbortController()

@@ -156,11 +156,15 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
   const standing = createStanding(reads)
   const spends = createPaidSpends({ pool, catalogues, directory, tombstoneKey })
-  const { purchase, paidConsume, introToken, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, {
+  const { purchase, checkout, paidConsume, introToken, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, {
     whois: standing,
     spends,
   })
-  const { receiveAppStore, receivePlay } = createReceivers({ services: stores, appStore: stores.appStore, log })
+  const { receiveAppStore, receivePlay, receiveCard } = createReceivers({
+    services: stores,
+    appStore: stores.appStore,
+    log,
+  })
   return {
     log,
     health: { version, ready },
@@ -182,6 +186,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       introToken,
       releaseKeys: () => selectPublishedKeys(pool),
       purchase,
+      checkout,
       filePool: started.use(new Pool(url, { name: 'files', max: 2 })),
       standing,
       profiles,
@@ -213,7 +218,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       ...eventReads,
       log,
     },
-    webhooks: { receiveAppStore, receivePlay },
+    webhooks: { receiveAppStore, receivePlay, receiveCard },
     extend: docsPages,
   }
 }

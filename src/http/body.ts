@@ -68,7 +68,7 @@ function settle(parse: () => unknown, done: (error: Error | null, body?: unknown
   done(refusal, body)
 }
 
-function parseJsonObject(bytes: Buffer): Record<string, unknown> {
+export function parseJsonObject(bytes: Buffer): Record<string, unknown> {
   if (!isUtf8(bytes)) throw refuse('invalid_json', { message: 'The body is not UTF-8.' })
   refuseHostile(bytes)
   let value: unknown

@@ -23,7 +23,7 @@ const keywords = [
  * compiled when it is first used: all of them at the start cost half a second and 25 MB.
  */
 export function validatorCompiler(): FastifySchemaCompiler<TSchema> {
-  const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, keywords })
+  const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, discriminator: true, keywords })
   addFormats.default(ajv)
   return ({ schema }) => {
     let compiled: ValidateFunction | undefined
@@ -56,7 +56,7 @@ export function invalid(errors: FastifySchemaValidationError[]): Refusal {
 /** `/grants/0/feature` and the named property of the keyword become `grants.0.feature`. */
 function pathOf(error: FastifySchemaValidationError): string {
   const parts = error.instancePath.split('/').slice(1).map(unescapePointer)
-  const named = error.params.additionalProperty ?? error.params.missingProperty
+  const named = error.params.additionalProperty ?? error.params.missingProperty ?? error.params.tag
   if (typeof named === 'string') parts.push(named)
   return parts.join('.').slice(0, 300)
 }

@@ -595,3 +595,16 @@ export const occurrenceKeptDays = 400
 export const sweepJourneysAtOnce = 200
 /** Why somebody cancels a journey. */
 export const reasonCharsMax = 256
+/** Products on one payment page: Stripe takes 20 recurring ones. */
+export const checkoutProductsMax = 20
+/** Addresses that payment pages of an app may send people back to. */
+export const checkoutReturnUrlsMax = 20
+export const returnUrlCharsMax = 2048
+/** How long a subscription may go on whose card failed: Stripe itself gives up within a month or two. */
+export const cardGraceHoursMax = 60 * 24
+/** How far the time of a signed event may be from now. */
+export const cardSignatureAgeSMax = 300
+/** Stripe charges a renewal about an hour after the period's end. */
+export const cardRenewalMs = 2 * 3600_000
+/** A page that nobody heard of is asked for again with the same idempotency key: Stripe remembers it for a day. */
+export const checkoutOpeningMsMax = 20 * 3600_000

@@ -14,6 +14,8 @@ export function accountTokensOf(
   baseUrls: readonly string[],
 ): string[] {
   if (store === 'playstore') return [playAccountToken(distinctId)]
+  // Registered with each page.
+  if (store === 'stripe') return []
   const { accountTokenNamespace, bundleId, scope, settings } = app
   const names = settings.clientTokenNamespaces ?? [...baseUrls, ...fixedWords]
   const ofClients =

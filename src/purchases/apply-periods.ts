@@ -2,7 +2,7 @@ import type { Tx } from '../db/pool.ts'
 import type { Lineage } from './lineage-store.ts'
 import { startOf } from './period-start.ts'
 import { type StoredAccess, supersedeOthers, upsertPeriod } from './period-store.ts'
-import { cutOthers, selectLine } from './supersede-store.ts'
+import { cutOthers, endUnlisted, selectLine } from './supersede-store.ts'
 import type { Ms, VerifiedPeriod, VerifiedPurchase, VerifiedTransaction } from './types.ts'
 
 /** Writes the periods of one transaction, as far as they are news. */
@@ -26,6 +26,9 @@ export async function applyPeriods(
       await cutOthers(tx, lineage, { line: period.line, key: period.key, at: startsAt })
     }
   }
+  // A subscription of Stripe is told whole: what it no longer names has ended.
+  if (lineage.store === 'stripe')
+    await endUnlisted(tx, lineage, { transactionId: id, periods: transaction.periods, now })
 }
 
 async function playStart(tx: Tx, lineage: Lineage, period: VerifiedPeriod, now: Ms): Promise<Ms> {

@@ -148,7 +148,7 @@ export async function insertBinding(
   tx: Tx,
   scope: Scope,
   binding: Pick<Binding, 'appId' | 'store' | 'value' | 'customerId'> & {
-    source: 'rule' | 'registered' | 'first_claim'
+    source: 'rule' | 'registered' | 'first_claim' | 'checkout'
     now: Ms
   },
 ): Promise<boolean> {

@@ -4,6 +4,7 @@ import { unseal } from '../kernel/seal.ts'
 import type { AppStoreApi } from './apple/api.ts'
 import type { AppStoreServices } from './apple/genuine.ts'
 import { tokenContext } from './apply-state.ts'
+import type { createCardReread } from './card/verify.ts'
 import { createVerifyPush } from './google/push.ts'
 import { tellPlay } from './google/tell.ts'
 import type { PlayParts } from './google/verify.ts'
@@ -12,9 +13,11 @@ import { selectSealedToken } from './lifecycle-store.ts'
 import type { InboxRow } from './notifications/inbox-store.ts'
 import { startInbox } from './notifications/process.ts'
 import { processAppStore } from './notifications/process-apple.ts'
+import { followCard } from './notifications/process-card.ts'
 import { followPlay } from './notifications/process-play.ts'
 import { type InboxServices, inboxContext } from './notifications/receive.ts'
 import { receiveAppStore } from './notifications/receive-apple.ts'
+import { receiveCard } from './notifications/receive-card.ts'
 import { receivePlay } from './notifications/receive-play.ts'
 import { existsApp, selectScope, selectScopesOfApp } from './notifications/scopes-store.ts'
 import type { OutboxRow } from './outbox/outbox-store.ts'
@@ -33,6 +36,7 @@ export interface LifecycleParts {
   play: PlayParts
   appStore: AppStoreServices
   verifyAppStore: Verifier
+  cardReread: ReturnType<typeof createCardReread>
   rereads: Partial<Record<Store, Reread>>
   log: Log
 }
@@ -45,6 +49,8 @@ export function createReceivers({ services, appStore, log }: Pick<LifecycleParts
   return {
     receiveAppStore: (call: Parameters<typeof receiveAppStore>[1]) => receiveAppStore({ ...inbox, appStore }, call),
     receivePlay: (call: Parameters<typeof receivePlay>[1]) => receivePlay({ ...inbox, verifyPush }, call),
+    receiveCard: (call: Parameters<typeof receiveCard>[1]) =>
+      receiveCard({ ...inbox, now: () => services.clock.now() }, call),
   }
 }
 
@@ -55,7 +61,7 @@ export interface Lifecycle extends AsyncDisposable {
 
 /** Keeps purchases true after they were attached: tells the stores, follows what they tell, and asks when they are silent. */
 export function startLifecycle(parts: LifecycleParts): Lifecycle {
-  const { services, play, appStore, verifyAppStore, rereads, log } = parts
+  const { services, play, appStore, verifyAppStore, cardReread, rereads, log } = parts
   const { pool } = services
   const playLifecycle = { services, reread: createPlayReread(play) }
   const appStoreLifecycle = { services, appStore, verify: verifyAppStore }
@@ -67,6 +73,11 @@ export function startLifecycle(parts: LifecycleParts): Lifecycle {
     log,
     async process(row) {
       const apps = (await appsOf(services, row.app_id, row.store)) ?? []
+      if (row.store === 'stripe') {
+        const app = apps.find(({ scope }) => scope.scopeId === row.scope_id)
+        if (!app) return { kind: 'ignored', why: 'it takes no cards any more' }
+        return followCard({ services, reread: cardReread }, app, { kind: row.kind, objectId: row.payload.object })
+      }
       const text = textIn(services, row)
       if (text === null) return { kind: 'ignored', why: 'it says nothing of a purchase' }
       if (row.store === 'appstore') return processAppStore(appStoreLifecycle, trusted(apps, row), text)

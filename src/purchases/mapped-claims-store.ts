@@ -1,11 +1,11 @@
 import type { Sql } from '../db/pool.ts'
 import type { Environment, Scope } from '../tenancy/index.ts'
-import type { Ms, Store, StoreEnvironment } from './types.ts'
+import type { DeviceStore, Ms, StoreEnvironment } from './types.ts'
 
 export interface MappedClaim {
   scope: Scope
   appId: string
-  store: Store
+  store: DeviceStore
   storeEnvironment: StoreEnvironment
   evidenceKey: string
   distinctId: string
@@ -20,7 +20,7 @@ export async function selectMappedClaims(sql: Sql, { now, limit }: { now: Ms; li
     project_id: string
     environment: Environment
     app_id: string
-    store: Store
+    store: DeviceStore
     store_environment: StoreEnvironment
     evidence_key: string
     distinct_id: string

@@ -7,13 +7,13 @@ import type { AttachServices } from './attach.ts'
 import { type MappedClaim, postponeClaim, removeClaim, selectMappedClaims } from './mapped-claims-store.ts'
 import { attachOnce, claimContext, contextFor } from './purchase.ts'
 import type { LoadStoreApp } from './store-app.ts'
-import type { Store, Verifier } from './types.ts'
+import type { DeviceStore, Verifier } from './types.ts'
 
 export interface MappedClaimServices extends AttachServices {
   pool: Pool
   clock: Clock
   loadStoreApp: LoadStoreApp
-  verifiers: Partial<Record<Store, Verifier>>
+  verifiers: Partial<Record<DeviceStore, Verifier>>
 }
 
 /** Brings evidence again whose store product leads to a Product by now. Gives how many were tried. */

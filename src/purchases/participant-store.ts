@@ -81,6 +81,16 @@ export async function eraseRows(
        and owner_customer_id = any($2::uuid[])`,
     [...whose, personalClaims],
   )
+  await tx.query(
+    `delete from checkout_session c
+     using account_binding b
+     where c.scope_id = $1
+       and b.scope_id = $1
+       and b.store = 'stripe'
+       and b.value = c.public_id
+       and b.customer_id = any($2::uuid[])`,
+    whose,
+  )
   await tx.query(`delete from account_binding where scope_id = $1 and customer_id = any($2::uuid[])`, whose)
   await tx.query(`delete from intro_token where scope_id = $1 and customer_id = any($2::uuid[])`, whose)
   await tx.query(`delete from purchase_result where scope_id = $1 and customer_id = any($2::uuid[])`, whose)

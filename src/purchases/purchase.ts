@@ -15,6 +15,7 @@ import { isStable, refusePurchase } from './refuse.ts'
 import type { LoadStoreApp } from './store-app.ts'
 import { storedPurchase } from './stored-purchase.ts'
 import type {
+  DeviceStore,
   PurchaseAnswer,
   PurchaseCommand,
   Refused,
@@ -30,7 +31,7 @@ export interface PurchaseServices extends AttachServices {
   clock: Clock
   loadStoreApp: LoadStoreApp
   /** Absent: the store's purchases are not taken yet. */
-  verifiers: Partial<Record<Store, Verifier>>
+  verifiers: Partial<Record<DeviceStore, Verifier>>
   guard: Guard
   /** The record that an id names by now. Throws `customer_deleted`. */
   whois: (query: { scope: Scope; distinctId: string }) => Promise<{ customerId: string | undefined }>
@@ -41,7 +42,7 @@ export interface PurchaseServices extends AttachServices {
 /** What does not serve callers needs no names of theirs. */
 export type StoreServices = Omit<PurchaseServices, 'whois' | 'guard' | 'verifiers'>
 
-const platforms: Record<Store, Platform> = { appstore: 'ios', playstore: 'android' }
+const platforms: Record<DeviceStore, Platform> = { appstore: 'ios', playstore: 'android' }
 const attemptsMax = 2
 
 /**

@@ -2,7 +2,11 @@ import { type ErrorCode, type Refusal, refuse } from '../kernel/errors.ts'
 import { retryAfterS as someRetryAfterS } from '../kernel/retry-after.ts'
 import type { Refused, Store, Suffix } from './types.ts'
 
-const prefixes = { appstore: 'app_store_purchase_', playstore: 'android_store_purchase_' } as const
+const prefixes = {
+  appstore: 'app_store_purchase_',
+  playstore: 'android_store_purchase_',
+  stripe: 'stripe_purchase_',
+} as const
 
 /** Details are public only where the contract names them: every other one is for the log. */
 export function refusePurchase(store: Store, { suffix, detail, retryAfterS, cause }: Refused): Refusal {

@@ -15,6 +15,8 @@ export const defaultSettings: StoreSettings = Object.freeze({
   revocation: 'background',
   pollLeaseHours: 24,
   playVoidedOrderEndsAccess: true,
+  checkoutReturnUrls: [],
+  cardGraceHours: 72,
 })
 
 /** What was changed from the defaults, with the defaults of today. */

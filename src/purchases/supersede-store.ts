@@ -92,3 +92,22 @@ export async function selectLine(tx: Tx, lineage: Lineage, line: string): Promis
     ...{ key: row.period_key, startsAt: Number(row.starts_at_ms), paidUntil: ms(row.paid_until_ms) },
   }))
 }
+
+/** Subscribed periods that a whole state does not name end with what was paid for them, and now at the latest. */
+export async function endUnlisted(
+  tx: Tx,
+  lineage: Lineage,
+  { transactionId, periods, now }: { transactionId: bigint; periods: { line: string; key: string }[]; now: Ms },
+): Promise<void> {
+  await tx.query(
+    `update store_period
+     set access_until_ms = least(paid_until_ms, $5)
+     where scope_id = $1
+       and lineage_id = $2
+       and transaction_id = $3
+       and type = 'subscription'
+       and line || ' ' || period_key <> all($4::text[])
+       and access_until_ms > least(paid_until_ms, $5)`,
+    [lineage.scopeId, lineage.id, transactionId, periods.map(({ line, key }) => `${line} ${key}`), now],
+  )
+}

@@ -5,11 +5,13 @@ import type { AppScope, Scope } from '../tenancy/index.ts'
 /** Unix milliseconds. */
 export type Ms = number
 
-export type Store = 'appstore' | 'playstore'
+export type Store = 'appstore' | 'playstore' | 'stripe'
+/** Stores that sell on the device, which brings what they signed. */
+export type DeviceStore = Exclude<Store, 'stripe'>
 /** Of the evidence, not of the key that brought it. Licence testers of Google Play buy in `sandbox`. */
 export type StoreEnvironment = 'production' | 'sandbox' | 'xcode'
 
-/** The end of a purchase's error code, behind `app_store_purchase_` or `android_store_purchase_`. */
+/** The end of a purchase's error code, behind `app_store_purchase_`, `android_store_purchase_` or `stripe_purchase_`. */
 export type Suffix =
   | 'invalid'
   | 'owner_unverified'
@@ -84,6 +86,10 @@ export interface StoreSettings {
   revocation: 'background' | 'strict'
   pollLeaseHours: number
   playVoidedOrderEndsAccess: boolean
+  /** Where payment pages may send people back to; the first one is the usual one. None: no payment pages. */
+  checkoutReturnUrls: string[]
+  /** How long a subscription whose card failed goes on. */
+  cardGraceHours: number
 }
 
 /** Opened; what is absent was never put. */
@@ -117,7 +123,7 @@ export interface PlayStoreCredential {
 
 /** What a client hands in, form checked. */
 export interface Evidence {
-  store: Store
+  store: DeviceStore
   /** The signed transaction, or the token. */
   text: string
   /** What the client says of a Play purchase: compared, never believed. */

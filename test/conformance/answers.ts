@@ -96,7 +96,10 @@ const catalogProduct = exact({
 })
 const purchaseResult = exact(
   { success: flag, customer_id: text, features: list(featureAccess), idempotent_replay: flag },
-  { transaction_id: text, purchase_token: text, order_id: text, catalog_product: catalogProduct },
+  {
+    ...{ transaction_id: text, purchase_token: text, order_id: text, catalog_product: catalogProduct },
+    checkout: exact({ id: text, url: text, expires_at: text }),
+  },
 )
 const token = exact({ token: matching(/^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/) })
 const configured = exact({
@@ -183,6 +186,13 @@ function echoes(body: Record<string, unknown>, sent: Record<string, unknown>, ke
 function checkPurchase({ body, sent, at }: Answered): void {
   if (!purchaseResult(body, at)) return
   const told = sent.type !== 'playstore' || !body.success || body.catalog_product !== undefined
+  const isCard = sent.type === 'stripe'
+  hold(
+    into(at, 'checkout'),
+    (body.checkout !== undefined) === isCard,
+    'is there for payments by card, and for them alone',
+  )
+  hold(into(at, 'success'), body.success !== isCard, 'is true for what a store sold, and false for a page to pay on')
   hold(into(at, 'catalog_product'), told, 'is there for a purchase in the Play store')
   body.features.forEach((each, index) => {
     hold(into(into(at, 'features'), index), each.id === each.ext_id, 'carries the key of the Feature twice')

@@ -135,6 +135,8 @@ describe('store settings', () => {
       revocation: 'background',
       poll_lease_hours: 24,
       play_voided_order_ends_access: true,
+      checkout_return_urls: [],
+      card_grace_hours: 72,
     })
     const changed = await ws.patch(`/apps/${app}/store_settings`, {
       unbound_purchases: 'first_claim',

@@ -161,13 +161,14 @@ function checkEntities(
 async function link(tx: Tx, scope: Scope, productId: string, links: StoreLink[]): Promise<void> {
   for (const [i, each] of links.entries()) {
     const path = `stores.${i}`
-    if (each.store === 'appstore' && (each.basePlanId ?? each.purchaseOptionId ?? each.offerId) !== null) {
-      throw refuse('invalid_request', { param: path, message: `${path}: an App Store link has a product_id only` })
+    if (each.store !== 'playstore' && (each.basePlanId ?? each.purchaseOptionId ?? each.offerId) !== null) {
+      const words = each.store === 'stripe' ? 'a Stripe' : 'an App Store'
+      throw refuse('invalid_request', { param: path, message: `${path}: ${words} link has a product_id only` })
     }
-    if (each.store === 'appstore' && each.consumable) {
+    if (each.store !== 'playstore' && each.consumable) {
       throw refuse('invalid_request', { param: path, message: `${path}: consumable is for Google Play links only` })
     }
-    if (each.store === 'playstore' && (each.duration !== null || each.familySharing)) {
+    if (each.store !== 'appstore' && (each.duration !== null || each.familySharing)) {
       throw refuse('invalid_request', {
         param: path,
         message: `${path}: duration and family_sharing are for App Store links only`,

@@ -38,7 +38,8 @@ export interface GrantTemplate {
 
 /** A store product that leads to the Product. */
 export interface StoreLink {
-  store: 'appstore' | 'playstore'
+  store: 'appstore' | 'playstore' | 'stripe'
+  /** Of Stripe the id of a price. */
   productId: string
   basePlanId: string | null
   purchaseOptionId: string | null

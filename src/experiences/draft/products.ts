@@ -12,7 +12,7 @@ export interface CatalogueProduct {
 }
 
 export interface StoreLink {
-  store: 'appstore' | 'playstore'
+  store: 'appstore' | 'playstore' | 'stripe'
   productId: string
   basePlanId: string | null
   purchaseOptionId: string | null

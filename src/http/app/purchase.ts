@@ -6,20 +6,28 @@ import { activeFeatures, type Catalogues, type WholeStanding, type Whose } from 
 import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
 import {
+  checkoutProductsMax,
   evidenceBodyBytesMax,
   purchaseTokenCharsMax,
+  returnUrlCharsMax,
   signedTransactionBytesMax,
   storeIdCharsMax,
 } from '../../kernel/limits.ts'
-import type { Evidence, PurchaseAnswer, PurchaseCommand } from '../../purchases/index.ts'
+import type {
+  CheckoutAnswer,
+  CheckoutCommand,
+  Evidence,
+  PurchaseAnswer,
+  PurchaseCommand,
+} from '../../purchases/index.ts'
 import type { AppScope } from '../../tenancy/index.ts'
-import { customerId, nullableNumber, nullableString, oneOf } from '../schema.ts'
+import { customerId, instant, nullableNumber, nullableString, oneOf } from '../schema.ts'
 import { appErrors } from './responses.ts'
 
 const storeId = Type.Optional(Type.String({ maxLength: storeIdCharsMax, 'x-storable': true }))
 
 /** Fields that it does not name are ignored: existing clients send more. */
-const Body = Type.Object({
+const Store = Type.Object({
   apiKey: Type.String({ description: 'Publishable key of the app that sold it.' }),
   type: oneOf('appstore', 'playstore'),
   distinct_id: customerId,
@@ -36,6 +44,40 @@ const Body = Type.Object({
   consume_purchase: Type.Optional(
     Type.Boolean({ description: 'Android: consume it once it is attached. Only for consumable store links.' }),
   ),
+})
+
+const returnUrl = (description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength: returnUrlCharsMax, 'x-storable': true, description }))
+
+const Card = Type.Object({
+  apiKey: Type.String({ description: 'Publishable key of the app, whatever its platform.' }),
+  type: oneOf('stripe'),
+  customerId,
+  productIds: Type.Array(
+    Type.String({ minLength: 1, maxLength: storeIdCharsMax, 'x-storable': true, description: 'Id or key.' }),
+    {
+      minItems: 1,
+      maxItems: checkoutProductsMax,
+      uniqueItems: true,
+      description: 'Products that have a Stripe price.',
+    },
+  ),
+  successUrl: returnUrl("On the app's list; without it the first address of the list."),
+  cancelUrl: returnUrl("On the app's list."),
+  idempotencyKey: Type.Optional(
+    Type.String({
+      ...{ minLength: 1, maxLength: storeIdCharsMax, 'x-storable': true },
+      description: 'The same command with the same key has one payment page, also after it was paid.',
+    }),
+  ),
+})
+
+/** One form for each `type`, and what is wrong is told of that form alone. */
+const Body = Type.Unsafe<Static<typeof Store> | Static<typeof Card>>({
+  type: 'object',
+  required: ['type'],
+  discriminator: { propertyName: 'type' },
+  oneOf: [Store, Card],
 })
 
 const Result = Type.Object(
@@ -66,12 +108,19 @@ const Result = Type.Object(
         store_product_type: oneOf('subscription', 'one_time'),
       }),
     ),
+    checkout: Type.Optional(
+      Type.Object(
+        { id: Type.String(), url: Type.String(), expires_at: instant },
+        { description: 'For `stripe`: the page to pay on. `success` is false, for nothing is attached yet.' },
+      ),
+    ),
   },
   { title: 'PurchaseResult' },
 )
 
 export interface PurchaseOptions {
   purchase: (command: PurchaseCommand) => Promise<PurchaseAnswer>
+  checkout: (command: CheckoutCommand) => Promise<CheckoutAnswer>
   standing: (query: Whose) => Promise<WholeStanding>
   catalogues: Catalogues
 }
@@ -84,7 +133,7 @@ export function purchase(server: FastifyInstance, options: PurchaseOptions): voi
       operationId: 'synchronizePurchase',
       summary: 'Synchronize a store purchase',
       description:
-        'Verified with the store before it gives access. The same evidence again answers the same with `idempotent_replay: true` and grants nothing twice. `detail` says why a purchase is `unsupported`.',
+        'Verified with the store before it gives access. The same evidence again answers the same with `idempotent_replay: true` and grants nothing twice. `stripe` opens a payment page instead: access follows once it was paid. `detail` says why a purchase is `unsupported`.',
       tags: ['Purchases'],
       body: Body,
       response: { 200: Result, ...appErrors(400, 401, 403, 409, 410, 413, 429, 503) },
@@ -92,6 +141,7 @@ export function purchase(server: FastifyInstance, options: PurchaseOptions): voi
     handler: async (request, reply) => {
       const scope = must(request.app, 'the route is authenticated')
       const { body } = request
+      if (body.type === 'stripe') return reply.send(await cardAnswer(options, scope, body))
       const evidence = evidenceOf(body)
       const {
         customerId: id,
@@ -116,7 +166,24 @@ export function purchase(server: FastifyInstance, options: PurchaseOptions): voi
   })
 }
 
-function evidenceOf(body: Static<typeof Body>): Evidence {
+/** A page to pay on: access follows from what Stripe signs once it was paid. */
+async function cardAnswer(
+  options: PurchaseOptions,
+  scope: AppScope,
+  { customerId: distinctId, productIds, successUrl, cancelUrl, idempotencyKey }: Static<typeof Card>,
+): Promise<Static<typeof Result>> {
+  const command = { scope, distinctId, productIds, successUrl, cancelUrl, idempotencyKey }
+  const { customerId: id, replay, checkout } = await options.checkout(command)
+  return {
+    success: false,
+    customer_id: wireCustomerId(id),
+    features: await featuresOf(options, scope, id),
+    idempotent_replay: replay,
+    checkout: { id: checkout.id, url: checkout.url, expires_at: new Date(checkout.expiresAt).toISOString() },
+  }
+}
+
+function evidenceOf(body: Static<typeof Store>): Evidence {
   const field = body.type === 'appstore' ? 'transaction_jwt' : 'purchase_token'
   const text = body[field]
   if (text === undefined) {

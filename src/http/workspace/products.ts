@@ -22,7 +22,7 @@ import { byIdOrKey, environment, inProject, key, name, projectId } from './parts
 import type { Answer, Change } from './route.ts'
 
 export const productType = oneOf('subscription', 'one_time')
-const store = oneOf('appstore', 'playstore')
+const store = oneOf('appstore', 'playstore', 'stripe')
 const storeId = Type.String({ minLength: 1, maxLength: storeIdCharsMax, 'x-trimmed': true, 'x-storable': true })
 
 const shown = (max: number) => Type.Optional(Type.String({ minLength: 1, 'x-bytes-max': max, 'x-storable': true }))
@@ -81,7 +81,7 @@ const ProductObject = Type.Object(
       }),
       {
         description:
-          'App Store links have `store`, `product_id`, `duration` and `family_sharing`; the others are of Google Play.',
+          'App Store links have `store`, `product_id`, `duration` and `family_sharing`; Stripe links `store` and, as `product_id`, the id of a price; the others are of Google Play.',
       },
     ),
     preview,
@@ -134,7 +134,8 @@ const Link = closed({
 export const links = Type.Optional(
   Type.Array(Link, {
     maxItems: storeLinksMax,
-    description: 'A store product leads to one Product of the environment.',
+    description:
+      'A store product leads to one Product of the environment. A Product is sold by card with the first of its Stripe prices, by id.',
   }),
 )
 const tag = 'Products'

@@ -21,7 +21,7 @@ import { byId, environment, id } from './parts.ts'
 import type { Ask } from './route.ts'
 import { appAndScope, type StoreServices } from './store-settings.ts'
 
-const store = oneOf('appstore', 'playstore')
+const store = oneOf('appstore', 'playstore', 'stripe')
 
 const common = {
   object: Type.Literal('purchase'),

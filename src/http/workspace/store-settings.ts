@@ -3,8 +3,16 @@ import { parseCustomerId, wireCustomerId } from '../../customers/index.ts'
 import type { Pool, Sql } from '../../db/pool.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { refuse } from '../../kernel/errors.ts'
-import { pollLeaseHoursMax, reviewCustomersMax, storeIdCharsMax, tokenNamespacesMax } from '../../kernel/limits.ts'
-import { type LoadStoreApp, type StoreSettings, updateSettings } from '../../purchases/index.ts'
+import {
+  cardGraceHoursMax,
+  checkoutReturnUrlsMax,
+  pollLeaseHoursMax,
+  returnUrlCharsMax,
+  reviewCustomersMax,
+  storeIdCharsMax,
+  tokenNamespacesMax,
+} from '../../kernel/limits.ts'
+import { isReturnUrl, type LoadStoreApp, type StoreSettings, updateSettings } from '../../purchases/index.ts'
 import { type App, getApp, type Scope } from '../../tenancy/index.ts'
 import { closed, instant, nullable, oneOf } from '../schema.ts'
 import { instantOf } from './amount.ts'
@@ -29,6 +37,20 @@ const fields = {
   revocation: oneOf('background', 'strict'),
   poll_lease_hours: Type.Integer({ minimum: 0, maximum: pollLeaseHoursMax }),
   play_voided_order_ends_access: Type.Boolean(),
+  checkout_return_urls: Type.Array(
+    Type.String({ minLength: 1, maxLength: returnUrlCharsMax, 'x-storable': true, 'x-trimmed': true }),
+    {
+      maxItems: checkoutReturnUrlsMax,
+      uniqueItems: true,
+      description:
+        'Where payment pages may send people back to: an address with any query; what is below it too when it ends with a slash. The first is the usual one; none: no payments by card.',
+    },
+  ),
+  card_grace_hours: Type.Integer({
+    minimum: 0,
+    maximum: cardGraceHoursMax,
+    description: 'How long a subscription goes on whose card was declined.',
+  }),
 }
 
 const SettingsObject = Type.Object(
@@ -46,6 +68,8 @@ const Changes = closed({
   revocation: Type.Optional(fields.revocation),
   poll_lease_hours: Type.Optional(fields.poll_lease_hours),
   play_voided_order_ends_access: Type.Optional(fields.play_voided_order_ends_access),
+  checkout_return_urls: Type.Optional(fields.checkout_return_urls),
+  card_grace_hours: Type.Optional(fields.card_grace_hours),
 })
 
 export interface StoreServices {
@@ -89,7 +113,7 @@ export function storeSettings({ get, patch }: Endpoints, { pool, clock, loadStor
     async (change, { params, body }) => {
       const { app, scope } = await appAndScope(change.tx, change, params.id)
       const { before, after } = await updateSettings(change.tx, scope, app.id, {
-        changes: changesOf(body),
+        changes: changesOf(body, scope.environment),
         now: clock.now(),
       })
       const states = { before: show(app, scope, before), after: show(app, scope, after) }
@@ -109,13 +133,14 @@ export async function appAndScope(
   return { app, scope: scope(app.projectId) }
 }
 
-function changesOf(body: Static<typeof Changes>): Partial<StoreSettings> {
+function changesOf(body: Static<typeof Changes>, where: Scope['environment']): Partial<StoreSettings> {
   const changes: Partial<StoreSettings> = {
     ...(body.sandbox_in_live === undefined ? {} : { sandboxInLive: body.sandbox_in_live }),
     ...(body.unbound_purchases === undefined ? {} : { unboundPurchases: body.unbound_purchases }),
     ...(body.transfer_policy === undefined ? {} : { transferPolicy: body.transfer_policy }),
     ...(body.client_token_namespaces === undefined ? {} : { clientTokenNamespaces: body.client_token_namespaces }),
     ...(body.revocation === undefined ? {} : { revocation: body.revocation }),
+    ...(body.card_grace_hours === undefined ? {} : { cardGraceHours: body.card_grace_hours }),
     ...(body.poll_lease_hours === undefined ? {} : { pollLeaseHours: body.poll_lease_hours }),
   }
   if (body.play_voided_order_ends_access !== undefined) {
@@ -125,7 +150,18 @@ function changesOf(body: Static<typeof Changes>): Partial<StoreSettings> {
     changes.reviewOpenUntil = timeOf(body.review_open_until, 'review_open_until')
   }
   if (body.review_customers !== undefined) changes.reviewCustomers = body.review_customers.map(recordId)
+  if (body.checkout_return_urls !== undefined) {
+    changes.checkoutReturnUrls = body.checkout_return_urls.map((text) => returnUrl(text, where))
+  }
   return changes
+}
+
+function returnUrl(text: string, where: Scope['environment']): string {
+  if (isReturnUrl(text, where)) return text
+  throw refuse('invalid_request', {
+    param: 'checkout_return_urls',
+    message: 'checkout_return_urls are https addresses, in test also local ones',
+  })
 }
 
 function recordId(text: string): string {
@@ -151,5 +187,7 @@ function show(app: App, { environment: where }: Scope, settings: StoreSettings):
     revocation: settings.revocation,
     poll_lease_hours: settings.pollLeaseHours,
     play_voided_order_ends_access: settings.playVoidedOrderEndsAccess,
+    checkout_return_urls: settings.checkoutReturnUrls,
+    card_grace_hours: settings.cardGraceHours,
   }
 }

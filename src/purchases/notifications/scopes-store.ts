@@ -1,5 +1,6 @@
 import type { Sql } from '../../db/pool.ts'
 import type { Environment, Scope } from '../../tenancy/index.ts'
+import type { Store } from '../types.ts'
 
 interface ScopeRow {
   id: number
@@ -13,7 +14,7 @@ const scopeOf = (row: ScopeRow): Scope => ({
 })
 
 /** The environments in which an app has credentials of a store, live first. */
-export async function selectScopesOfApp(sql: Sql, appId: string, kind: 'appstore' | 'playstore'): Promise<Scope[]> {
+export async function selectScopesOfApp(sql: Sql, appId: string, kind: Store): Promise<Scope[]> {
   const rows = await sql.query<ScopeRow>(
     `select s.id, p.workspace_id, s.project_id, s.environment
      from app a
