@@ -23,15 +23,15 @@ const keyColumns = (keys: readonly OccurrenceKey[]) => [
 ]
 
 /**
- * Takes keys that nobody has, in the order given, and gives the indexes of those it got. Whoever is taking one at the moment is
+ * Takes keys that nobody has, in the order given, and gives the rows of those it got, by key. Whoever is taking one at the moment is
  * waited for: then its row is there to be read.
  */
 export async function claimOccurrences(
   tx: Tx,
   { scopeId }: Scope,
   rows: readonly (OccurrenceKey & { contextHash: Buffer | null; at: number })[],
-): Promise<Set<string>> {
-  const claimed = await tx.query<OccurrenceKey>(
+): Promise<Map<string, bigint>> {
+  const claimed = await tx.query<OccurrenceKey & { id: bigint }>(
     `insert into journey_occurrence
        (scope_id, app_id, experience_id, customer_id, key, status, reason, context_sha256, at_ms)
      select $1, app_id, experience_id, customer_id, key, 'ineligible', 'deciding', decode(nullif(hash, ''), 'hex'), at_ms
@@ -39,7 +39,7 @@ export async function claimOccurrences(
        as item (app_id, experience_id, customer_id, key, hash, at_ms, ord)
      order by ord
      on conflict (scope_id, app_id, experience_id, customer_id, key) do nothing
-     returning app_id as "appId", experience_id as "experienceId", customer_id as "customerId", key`,
+     returning id, app_id as "appId", experience_id as "experienceId", customer_id as "customerId", key`,
     [
       scopeId,
       ...keyColumns(rows),
@@ -47,7 +47,7 @@ export async function claimOccurrences(
       int8s(rows.map(({ at }) => at)),
     ],
   )
-  return new Set(claimed.map(occurrenceKey))
+  return new Map(claimed.map((row) => [occurrenceKey(row), row.id]))
 }
 
 export function occurrenceKey({ appId, experienceId, customerId, key }: OccurrenceKey): string {
@@ -71,25 +71,23 @@ export async function selectOccurrences(
   return new Map(rows.map((row) => [occurrenceKey(row), row]))
 }
 
-/** What the claimed keys came to. */
+/** What the claimed keys came to, by their rows: no index but theirs can be taken for it. */
 export async function settleOccurrences(
   tx: Tx,
   { scopeId }: Scope,
-  rows: readonly Omit<OccurrenceRow, 'contextHash'>[],
+  rows: readonly (Pick<OccurrenceRow, 'experienceId' | 'status' | 'reason' | 'journeyId'> & { id: bigint })[],
 ): Promise<void> {
   await tx.query(
     `update journey_occurrence o
      set status = item.status, reason = nullif(item.reason, ''), journey_id = nullif(item.journey, '')::uuid
-     from unnest($2::text[], $3::int[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[])
-       as item (app_id, experience_id, customer_id, key, status, reason, journey)
+     from unnest($2::int[], $3::bigint[], $4::text[], $5::text[], $6::text[]) as item (experience_id, id, status, reason, journey)
      where o.scope_id = $1
-       and o.app_id = item.app_id
        and o.experience_id = item.experience_id
-       and o.customer_id = item.customer_id
-       and o.key = item.key`,
+       and o.id = item.id`,
     [
       scopeId,
-      ...keyColumns(rows),
+      int4s(rows.map(({ experienceId }) => experienceId)),
+      int8s(rows.map(({ id }) => id)),
       texts(rows.map(({ status }) => status)),
       texts(rows.map(({ reason }) => reason ?? '')),
       texts(rows.map(({ journeyId }) => journeyId ?? '')),

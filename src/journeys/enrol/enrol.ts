@@ -71,7 +71,10 @@ export async function enrol(
     await settleOccurrences(
       tx,
       scope,
-      fresh.map((candidate) => settledRow(candidate, must(answers.get(keyOf(candidate)), 'each is decided'))),
+      fresh.map((candidate) => ({
+        id: must(claimed.get(keyOf(candidate)), 'it was claimed'),
+        ...settledRow(candidate, must(answers.get(keyOf(candidate)), 'each is decided')),
+      })),
     )
   }
   const told = new Set<string>()

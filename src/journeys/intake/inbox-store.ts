@@ -90,7 +90,7 @@ export async function selectInbox(
     `select customer_id, pos, n, received_at_ms, body, attempts
      from journey_inbox
      where scope_id = $1
-       and customer_id not in (select customer_id from journey_inbox where scope_id = $1 and due_at_ms > $2)
+       and customer_id not in (select customer_id from journey_inbox where scope_id = $1 and due_at_ms > 0 and due_at_ms > $2)
      order by scope_id, pos, n
      limit $3`,
     [scopeId, now, limit],
