@@ -75,6 +75,7 @@ test('whatever a trusted root signs is answered, and never as our failure', { ti
     }),
     { numRuns: 200 },
   )
-  assert.ok((counts.get(200) ?? 0) > 10, JSON.stringify([...counts]))
+  // Most belong to somebody else, or to nobody: some must be taken, or nothing of it was tried.
+  assert.ok((counts.get(200) ?? 0) > 0, JSON.stringify([...counts]))
   assert.deepEqual(service.errors, [])
 })

@@ -114,7 +114,9 @@ function trendOf(world: World, all: Row[], { range, interval, groupBy }: TrendQu
 
 function shown(value: Json | undefined): Json {
   if (value === undefined) return null
-  return typeof value === 'object' && value !== null ? JSON.stringify(value).replaceAll(',', ', ') : value
+  return typeof value === 'object' && value !== null
+    ? JSON.stringify(value).replaceAll(',', ', ').replaceAll(':', ': ')
+    : value
 }
 
 function numberIn(row: Row, { measure }: Series): number | null {

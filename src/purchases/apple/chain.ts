@@ -57,8 +57,8 @@ async function buildChain(
   const leaf = certificateIn(leafText)
   const intermediate = certificateIn(intermediateText)
   if (!leaf || !intermediate) return 'no certificate'
-  const { publicKey } = leaf
-  if (publicKey.asymmetricKeyDetails?.namedCurve !== 'prime256v1') return 'the leaf is not P-256'
+  const publicKey = keyOf(leaf)
+  if (publicKey?.asymmetricKeyDetails?.namedCurve !== 'prime256v1') return 'the leaf is not P-256'
   if (leaf.issuer !== intermediate.subject || !verifies(leaf, intermediate))
     return 'the leaf is not of the intermediate'
   if (!intermediate.ca) return 'the intermediate is no CA'
@@ -92,6 +92,15 @@ export function fingerprintOf(certificate: X509Certificate): string {
 function certificateIn(base64: string): X509Certificate | undefined {
   try {
     return new X509Certificate(Buffer.from(base64, 'base64'))
+  } catch {
+    return undefined
+  }
+}
+
+/** A certificate whose key is damaged can be read all the same. */
+function keyOf(certificate: X509Certificate): KeyObject | undefined {
+  try {
+    return certificate.publicKey
   } catch {
     return undefined
   }
