@@ -69,7 +69,7 @@ function propertiesOf({ customers }: World, row: Row, scope: 'event' | 'customer
 function trendOf(world: World, all: Row[], { range, interval, groupBy }: TrendQuery, series: Series) {
   const rows = all.filter((row) => row.event === series.event && passes(world, row, series.filters))
   const keyOf = (row: Row) =>
-    groupBy.map(({ scope, property }) => shown(propertyOf(propertiesOf(world, row, scope), property)))
+    groupBy.map(({ scope, property }) => propertyOf(propertiesOf(world, row, scope), property) ?? null)
   const labels = interval === null ? null : labelsOf(range, interval)
   const line = (of: Row[]): Line => ({
     total: measured(of, series),
@@ -82,8 +82,8 @@ function trendOf(world: World, all: Row[], { range, interval, groupBy }: TrendQu
         )
       : [measured(of, series)],
   })
-  const groups = [...Map.groupBy(rows, (row) => JSON.stringify(keyOf(row)))]
-    .map(([text, of]) => ({ text, rows: of, total: measured(of, series) }))
+  const groups = [...Map.groupBy(rows, (row) => spaced(keyOf(row)))]
+    .map(([text, of]) => ({ text, key: keyOf(of[0] as Row), rows: of, total: measured(of, series) }))
     .toSorted(
       (a, b) =>
         (b.total ?? Number.NEGATIVE_INFINITY) - (a.total ?? Number.NEGATIVE_INFINITY) ||
@@ -102,9 +102,7 @@ function trendOf(world: World, all: Row[], { range, interval, groupBy }: TrendQu
       groupBy.length === 0
         ? [{ key: {}, ...line(rows) }]
         : groups.slice(0, max).map((group) => ({
-            key: Object.fromEntries(
-              groupBy.map(({ property }, i) => [property, (JSON.parse(group.text) as unknown[])[i]]),
-            ),
+            key: Object.fromEntries(groupBy.map(({ property }, i) => [property, shown(group.key[i])])),
             ...line(group.rows),
           })),
     other: groupBy.length > 0 && others.length > 0 ? line(others) : null,
@@ -114,9 +112,12 @@ function trendOf(world: World, all: Row[], { range, interval, groupBy }: TrendQu
 
 function shown(value: Json | undefined): Json {
   if (value === undefined) return null
-  return typeof value === 'object' && value !== null
-    ? JSON.stringify(value).replaceAll(',', ', ').replaceAll(':', ': ')
-    : value
+  return typeof value === 'object' && value !== null ? spaced(value) : value
+}
+
+/** As PostgreSQL writes it, for the values of these tests. */
+function spaced(value: Json): string {
+  return JSON.stringify(value).replaceAll(',', ', ').replaceAll(':', ': ')
 }
 
 function numberIn(row: Row, { measure }: Series): number | null {
