@@ -45,50 +45,6 @@ export async function selectIdsOf(sql: Sql, { scopeId }: Scope, customerId: stri
   return rows.map(({ id }) => id)
 }
 
-/** What a record had by then, as a merge would have noted it. */
-export async function selectUntil(
-  sql: Sql,
-  { scopeId }: Scope,
-  customerId: string,
-  until: number,
-): Promise<{
-  journeys: string[]
-  enrolments: { experienceId: number; count: number; times: number[] }[]
-  occurrences: string[]
-}> {
-  const journeys = await sql.query<{ id: string }>(
-    `select j.id
-     from journey j
-     join journey_transition t on t.scope_id = j.scope_id and t.journey_id = j.id and t.rev = 1
-     where j.scope_id = $1
-       and j.customer_id = $2
-       and t.at_ms <= $3`,
-    [scopeId, customerId, until],
-  )
-  const enrolments = await sql.query<{ experienceId: number; times: bigint[] }>(
-    `select experience_id as "experienceId", array(select t from unnest(times) t where t <= $3) as times
-     from experience_enrolment
-     where scope_id = $1
-       and customer_id = $2`,
-    [scopeId, customerId, until],
-  )
-  const occurrences = await sql.query<{ id: bigint }>(
-    `select id
-     from journey_occurrence
-     where scope_id = $1
-       and customer_id = $2
-       and at_ms <= $3`,
-    [scopeId, customerId, until],
-  )
-  return {
-    journeys: journeys.map(({ id }) => id),
-    enrolments: enrolments
-      .filter(({ times }) => times.length > 0)
-      .map(({ experienceId, times }) => ({ experienceId, count: times.length, times: times.map(Number) })),
-    occurrences: occurrences.map(({ id }) => String(id)),
-  }
-}
-
 /** What was counted of the source is counted of the target. Gives what came, by Experience. */
 export async function addEnrolments(
   tx: Tx,

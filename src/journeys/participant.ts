@@ -25,9 +25,9 @@ import {
   moveOccurrencesBack,
   movePause,
   selectIdsOf,
-  selectUntil,
   takeEnrolments,
 } from './participant-store.ts'
+import { selectUntil } from './until-store.ts'
 
 /** What a merge moved, for its split. */
 type Moved = {

@@ -114,6 +114,31 @@ test('an id that gave its record to another one gets back what it had when the m
   assert.equal((await start(target, 'b')).status, 'started')
 })
 
+test('a journey that began before its id gave the record away, but was told of afterwards, stays counted with who has it', async () => {
+  const [source, target] = [randomUUID(), randomUUID()]
+  await stage.project.customer(source)
+  const startedAt = Date.now() - 1000
+  await identified(source, target)
+  const journeyId = newJourneyId()
+  await stage.started(target, { journeyId, of: once, section: 'tell', startedAt })
+  await stage.journeyIs(journeyId, ({ status }) => status === 'on_device')
+  const { id } = await customerOf(target)
+  const [merge] = (await stage.project.get(`/customers/${id}/merges`)).data
+  await stage.project.post(`/customers/${id}/merges/${merge.id}/split`)
+  assert.deepEqual(
+    (await stage.journeysOf(target)).map((one) => one.id),
+    [journeyId],
+  )
+  const counts = await service.pool.query<{ distinct_id: string; count: number }>(
+    `select a.distinct_id, e.count
+     from experience_enrolment e
+     join customer_alias a on a.scope_id = e.scope_id and a.customer_id = e.customer_id
+     where a.distinct_id = any($1) and e.count > 0`,
+    [[source, target]],
+  )
+  assert.deepEqual(counts, [{ distinct_id: target, count: 1 }])
+})
+
 describe('a deletion', () => {
   test('25 ends what is open at once, and nothing of the customer is left after the purge', async () => {
     const who = randomUUID()
