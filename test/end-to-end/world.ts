@@ -18,7 +18,7 @@ export interface DeviceAs {
 export interface World extends Stage {
   /** Two of one distinct id are two devices of one customer. */
   device: (distinctId: string, as?: DeviceAs) => Device
-  keys: ReadonlyMap<string, Uint8Array>
+  keys: Map<string, Uint8Array>
   /** As devices are shipped with them: staged ones too. */
   shipKeys: () => Promise<void>
   /** Fetches until the profile is so; every one on the way has to be taken. */

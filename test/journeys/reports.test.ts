@@ -197,3 +197,45 @@ describe('a report that is no more than telemetry is counted by why', () => {
     assert.equal((await stage.call('GET', `/journeys/${ids[200]}`)).status, 404)
   })
 })
+
+test('whatever is forged or stale, it stays in the log and changes nothing; the true report still counts', async () => {
+  const [who, thief, journeyId] = [randomUUID(), randomUUID(), newJourneyId()]
+  const told = { journeyId, of: every, section: 'tell', outcome: 'later' }
+  await stage.started(who, told)
+  await stage.completed(who, told)
+  await stage.journeyIs(journeyId, ({ status }) => status === 'waiting')
+  await stage.project.post(`/journeys/${journeyId}/advance`, {})
+  const { rev, generation, status } = await stage.journey(journeyId)
+  assert.deepEqual([generation, status], [1, 'armed'])
+  const again = { ...told, section: 'again', generation: 1, outcome: 'greeted' }
+  const counts = await countedBy(async () => {
+    await stage.completed(thief, again)
+    await stage.completed(who, { ...again, generation: 0 })
+    await stage.completed(who, { ...again, generation: 2 })
+    await stage.completed(who, { ...told, generation: 1 })
+    await stage.completed(who, { ...told, more: { outcome: 'other' } })
+    await stage.completed(who, { ...again, more: { experience_version_id: 'ver_other' } })
+    await stage.completed(who, { ...again, more: { journey_id: randomUUID() } })
+  })
+  assert.deepEqual(counts, {
+    ...{
+      owner_mismatch: 1,
+      reference_mismatch: 2,
+      unknown_generation: 1,
+      duplicate: 1,
+      unknown_release: 1,
+      invalid: 1,
+    },
+  })
+  const before = await stage.journey(journeyId)
+  assert.deepEqual([before.rev, before.generation, before.status], [rev, generation, status])
+  const [stored] = await service.pool.query<{ count: number }>(
+    `select count(*)::int as count
+     from event
+     where scope_id = $1 and distinct_id = any($2) and event = '$journey_leg_completed'`,
+    [await stage.project.scopeId(), [who, thief]],
+  )
+  assert.equal(stored?.count, 8)
+  await stage.completed(who, again)
+  await stage.journeyIs(journeyId, (one) => one.status === 'ended' && one.end_reason === 'completed')
+})

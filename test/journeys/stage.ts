@@ -124,7 +124,7 @@ export async function openStage(
     completed: (distinctId, of, by) => report('completed', distinctId, of, by),
     async journeysOf(distinctId) {
       const { status, body } = await call('GET', `/customers/by_distinct_id/${encodeURIComponent(distinctId)}${place}`)
-      return status === 404 ? [] : (await ok('GET', `/customers/${body.id}/journeys`)).data
+      return status === 404 ? [] : (await ok('GET', `/customers/${body.id}/journeys?limit=100`)).data
     },
     journey: (id) => ok('GET', `/journeys/${id}`),
     journeyIs: (id, is) =>

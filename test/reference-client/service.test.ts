@@ -2,9 +2,13 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
 import { eventually, openProject, send } from '../app/project.ts'
+import { readProfile } from '../conformance/profile.ts'
+import { verifyRelease } from '../conformance/release.ts'
 import { armOf, bytesOf, emptyProfile, type Sample, sha256 } from '../conformance/samples/publish.ts'
 import { aDraft } from '../harness/a-draft.ts'
 import { startService } from '../harness/service.ts'
+import { openStage as openJourneyStage } from '../journeys/stage.ts'
+import { openStage } from '../profiles/stage.ts'
 import { type Device, openDevice } from './device.ts'
 import type { Transport } from './outbox.ts'
 
@@ -132,6 +136,86 @@ test('an Experience published by the server runs on a device from leg to leg, ev
   assert.deepEqual(device.outbox(), [])
   await eventually(async () => (await storedCount(distinctId, '$journey_leg_completed')) === 2)
 })
+
+test('a release that was delivered is refused once any single bit of it is another', async () => {
+  const { publish, profile } = await openStage(service)
+  await publish()
+  const [release] = (await profile('ada')).body.releases
+  const reader = { namespace: 'service', mode: 'clients' as const, keys: await discoveredKeys() }
+  assert.ok('verified' in verifyRelease(release, reader))
+  const bytes = Buffer.from(JSON.stringify(release))
+  for (let bit = 0; bit < bytes.length * 8; bit++) {
+    const changed = Buffer.from(bytes)
+    changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
+    const read = parsed(changed.toString('latin1'))
+    assert.ok(
+      read === undefined || 'refused' in verifyRelease(read, reader),
+      `bit ${bit}: ${changed.toString('latin1')}`,
+    )
+  }
+})
+
+test('a release of another app, environment or key is refused, under its own name and under a borrowed one', async () => {
+  const { publish, profile, project: ours, app: here, rotate } = await openStage(service)
+  const [sibling, live] = [await ours.app('ios'), await ours.app('ios', 'live')]
+  await publish()
+  const inLive = await openJourneyStage(service, { environment: 'live', of: { project: ours, app: live } })
+  await inLive.publish(aDraft())
+  const strangers = await openStage(service)
+  await strangers.publish()
+  const all = await discoveredKeys()
+  const own = (await profile('ada')).body.releases[0]
+  const shipped = new Map([...all].filter(([id]) => id === own.envelope.signature.keyId))
+  const read = (bytes: Uint8Array, keys: ReadonlyMap<string, Uint8Array>) => {
+    const authority = { appId: here.id, environment: 'test' }
+    const judged = readProfile(bytes, { namespace: 'service', mode: 'clients', keys, authority, highest: new Map() })
+    return 'problems' in judged ? judged.problems.map(({ rule }) => rule) : []
+  }
+  const [unknownKey, otherPlace] = [
+    'is a key that the reader holds',
+    'is of the app and environment that the headers name',
+  ]
+  const profiles = {
+    own: (await profile('ada')).bytes,
+    sibling: (await profile('ada', {}, sibling)).bytes,
+    live: (await profile('ada', {}, live)).bytes,
+    stranger: (await strangers.profile('ada')).bytes,
+  }
+  assert.deepEqual(read(profiles.own, shipped), [])
+  assert.deepEqual(read(profiles.sibling, shipped), [otherPlace])
+  for (const bytes of [profiles.live, profiles.stranger]) {
+    assert.deepEqual(read(bytes, shipped), [unknownKey])
+    assert.deepEqual(read(bytes, all), [otherPlace])
+  }
+
+  const stepOf = ({ locator, envelope }: Sample) => {
+    const outcome = verifyRelease({ locator, envelope }, { namespace: 'service', mode: 'clients', keys: shipped })
+    return 'refused' in outcome ? outcome.refused.step : 'verified'
+  }
+  const releaseIn = (bytes: Uint8Array): Sample => JSON.parse(Buffer.from(bytes).toString()).releases[0]
+  const { keyId } = own.envelope.signature
+  assert.equal(stepOf({ ...releaseIn(profiles.sibling), locator: own.locator }), 'identity')
+  for (const bytes of [profiles.live, profiles.stranger]) {
+    const { envelope } = releaseIn(bytes)
+    const borrowed = { ...envelope, signature: { ...envelope.signature, keyId } }
+    assert.equal(stepOf({ locator: own.locator, envelope: borrowed }), 'ed25519')
+    assert.equal(
+      stepOf({ locator: own.locator, envelope: { ...borrowed, signature: own.envelope.signature } }),
+      'ed25519',
+    )
+  }
+  await rotate()
+  const [successor] = (await profile('ada')).body.releases
+  assert.equal(stepOf(successor), 'keyId')
+})
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined // nobody reads that at all
+  }
+}
 
 const reportsOf = (device: Device) =>
   device.outbox().flatMap(({ properties }) => ('journey_id' in properties ? [properties] : []))
