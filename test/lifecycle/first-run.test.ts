@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import test, { after } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,12 +9,18 @@ import { Pool } from '../../src/db/pool.ts'
 import type { FirstRun } from '../../src/setup.ts'
 import { removeFolder, temporaryFolder } from '../harness/server.ts'
 import { call, postgresOf, readFirstRun, runTurnpike } from '../harness/turnpike.ts'
+import { pathWithCurl } from './curl.ts'
+import { assertPrinted, openTerminal, sectionOf, stepsOf } from './guide.ts'
 
 const run = promisify(execFile)
 const token = (prefix: string) => new RegExp(`^${prefix}_[a-z0-9]{20,61}$`)
 
 const dataDir = await temporaryFolder()
-after(() => removeFolder(dataDir))
+const { path, folder } = await pathWithCurl()
+after(async () => {
+  await removeFolder(dataDir)
+  await removeFolder(folder)
+})
 
 test('the first run prints how to try it, and the lines work when pasted', async () => {
   await using turnpike = runTurnpike({ dataDir })
@@ -126,6 +132,42 @@ test('both environments have the demo catalogue, and the demo customer may use 1
   }
 })
 
+test('the tour and the first Experience print what the guide says when their commands are pasted, one after the other', async () => {
+  const guide = (page: string) => readFile(new URL(`../../${page}`, import.meta.url), 'utf8')
+  const tour = stepsOf(sectionOf(await guide('README.md'), 'Five-minute tour'))
+  const experience = stepsOf(await guide('docs/first-experience.md'))
+  assert.ok(tour.length > 10 && experience.length > 5, 'there is something to paste')
+  await using turnpike = runTurnpike({ dataDir })
+  const url = await turnpike.url
+  await using pool = new Pool((await postgresOf(dataDir)).url, { name: 'test', max: 1 })
+  const { apps = [] } = await readFirstRun(dataDir)
+  const here = join(folder, 'clone')
+  await mkdir(here)
+  await symlink(dataDir, join(here, 'data'))
+  await using terminal = openTerminal({ folder: here, path })
+  for (const { commands, prints } of [...tour, ...experience]) {
+    let printed = ''
+    // Whoever reads takes longer than the service; where even that may not be enough, the guide says to wait.
+    for (const part of commands.replaceAll('http://127.0.0.1:4000', url).split(/^sleep 1$/m)) {
+      printed += await terminal.paste(part)
+      await caughtUp(url, apps[0]?.keys.test ?? '', pool)
+    }
+    const lines = prints.map((line) => line.replaceAll('127.0.0.1:4000', new URL(url).host))
+    assertPrinted(printed, lines)
+  }
+})
+
+/** Lane and journeys have seen what was sent before, and what came of it. */
+async function caughtUp(url: string, apiKey: string, pool: Pool): Promise<void> {
+  for (let round = 0; round < 2; round++) {
+    const uuid = crypto.randomUUID()
+    const event = `looked-${uuid}`
+    assert.equal((await call(url, '/event', { apiKey, event, uuid, distinct_id: 'reader' })).status, 200)
+    await until(async () => (await pool.query('select from event where event = $1', [event])).length > 0)
+    await until(async () => (await pool.query('select from journey_inbox limit 1')).length === 0)
+  }
+}
+
 test('with DEMO=0 there is an owner, a workspace and one secret key, and nothing else', async () => {
   const empty = await temporaryFolder()
   {
@@ -172,34 +214,11 @@ function linesToPaste(text: string): string[] {
   return text.split('\n').filter((line) => line.startsWith('curl '))
 }
 
-/** What a shell gets from the line, with curl or with as much of it as the lines need. */
+/** What a shell gets from the line. */
 // biome-ignore lint/suspicious/noExplicitAny: answers of several shapes
 async function paste(line: string): Promise<any> {
-  const { stdout } = await run('bash', ['-c', line], { env: { PATH: `${process.env.PATH}:${await standIn()}` } })
+  const { stdout } = await run('bash', ['-c', line], { env: { PATH: path } })
   return JSON.parse(stdout)
-}
-
-let folder: Promise<string> | undefined
-
-/** At the end of PATH: used where curl is not installed. */
-function standIn(): Promise<string> {
-  folder ??= (async () => {
-    const path = await temporaryFolder()
-    after(() => removeFolder(path))
-    const script = `#!${process.execPath}
-const [, url, ...options] = process.argv.slice(2)
-const of = (name) => options.flatMap((option, i) => (options[i - 1] === name ? [option] : []))
-const headers = of('-H').map((header) => header.split(/: (.*)/s).slice(0, 2))
-const [body] = of('-d')
-fetch(url, { headers, method: body === undefined ? 'GET' : 'POST', body })
-  .then((answer) => answer.text())
-  .then((text) => process.stdout.write(text))
-`
-    await writeFile(join(path, 'curl'), script)
-    await chmod(join(path, 'curl'), 0o755)
-    return path
-  })()
-  return folder
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
