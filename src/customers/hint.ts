@@ -22,7 +22,7 @@ interface Question {
 }
 
 /**
- * It is a hint: a few seconds old, and the id that the customer would be born with whenever the database is not quick to
+ * It is a hint: up to a minute old, and the id that the customer would be born with whenever the database is not quick to
  * answer. No event fails or waits for it.
  */
 export function createCustomerIdHint({ pool, clock }: { pool: Pool; clock: Clock }): CustomerIdHint {

@@ -42,7 +42,7 @@ export interface EventLog extends AsyncDisposable {
 }
 
 /** More writers make smaller groups; two keep the next group moving while one waits for the disk. */
-const writers = { single: 2, batch: 2 } as const
+const writers = { single: 1, batch: 2 } as const
 /** Of what may wait in the process: a batch takes a thousand events at once, singles need a connection for each. */
 const share = { single: 1 / 4, batch: 3 / 4 } as const
 

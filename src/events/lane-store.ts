@@ -12,6 +12,7 @@ import type { Stream } from './types.ts'
  * each time (0.5 ms).
  */
 export const laneSettings = {
+  plan_cache_mode: 'force_generic_plan',
   enable_seqscan: 'off',
   enable_sort: 'off',
   enable_hashjoin: 'off',

@@ -68,6 +68,7 @@ export async function applySlice<State, Decision extends { outcomes: EventOutcom
   } catch (error) {
     // Somebody may have dropped one.
     work.months.clear()
+    work.projection.failed?.(lane.scope)
     throw isPoison(error) ? new PoisonedSlice(stream, taken, error) : error
   }
 }
@@ -97,9 +98,9 @@ async function applyRows<State, Decision extends { outcomes: EventOutcome[] }>(
   const applied = outcomes.filter(({ kind }) => kind === 'applied').length
 
   const cursor = cursorBehind(last)
-  const committed = await pool.transaction(async (tx) => {
+  const positions = await pool.transaction(async (tx) => {
     const before = await moveCursor(tx, lane, { stream, to: cursor, events: applied })
-    if (before === null) return false
+    if (before === null) return null
     const { positions, eventRows, laneEvents, noted } = place(fresh, outcomes, before)
     await together([
       ...writeEvents(tx, lane, stream, eventRows),
@@ -107,9 +108,13 @@ async function applyRows<State, Decision extends { outcomes: EventOutcome[] }>(
       ...insertWarnings(tx, lane.scope, [...noted, ...differing.map((event) => ({ event, warning: differs }))]),
     ])
     if (laneEvents.length > 0) for (const consumer of consumers) await consumer(tx, lane.scope, laneEvents)
-    return true
+    return positions
   })
-  if (!committed) return { kind: 'lost' }
+  if (positions === null) {
+    projection.failed?.(lane.scope)
+    return { kind: 'lost' }
+  }
+  if (decision) projection.committed?.(lane.scope, decision, positions)
   return {
     kind: 'applied',
     cursor,

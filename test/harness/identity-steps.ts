@@ -127,14 +127,19 @@ export async function runEvents(
         )
         await insertSeen(tx, scope, rows)
         await insertEvents(tx, scope, rows, { historical: false })
-        return applied.flatMap((isApplied, i) => (isApplied ? [[positions[i], slice[i]] as const] : []))
+        return { positions, applied }
       })
       .catch((error: unknown) => {
+        projection.failed?.(scope)
         if (error instanceof StaleSlice) return null
         throw error
       })
     if (done === null) continue
-    for (const [pos, step] of done) if (pos !== undefined && step) happened.set(pos, step)
+    projection.committed?.(scope, decision, done.positions)
+    for (const [i, step] of slice.entries()) {
+      const pos = done.positions[i]
+      if (pos !== undefined && done.applied[i]) happened.set(pos, step)
+    }
     from += size
   }
 }

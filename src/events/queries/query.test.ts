@@ -236,6 +236,27 @@ async function check(query: EventQuery, { events, customers, mergedInto }: Store
   compare(answer, answerBy(reference, query))
 }
 
+test('a group without numbers adds up to 0, and stands before those whose sum is negative', async () => {
+  const at = Date.UTC(2026, 0, 1)
+  const row = { event: 'z', at, appId: 'app_1', properties: {} } as const
+  await check(
+    {
+      ...{ type: 'trend', appId: null, range: { start: at, end: at + 3_600_000, zone: 'UTC' }, interval: null },
+      filters: [],
+      series: [{ event: 'z', measure: { type: 'sum', property: null }, filters: [] }],
+      groupBy: [{ scope: 'customer', property: 'n', limit: 3 }],
+    },
+    {
+      events: [
+        { ...row, record: 1, value: -3, position: 1 },
+        { ...row, record: 0, value: null, position: 2 },
+      ],
+      customers: ids.map((_, n) => (n === 1 ? { n: 'a' } : {})),
+      mergedInto: ids.map(() => null),
+    },
+  )
+})
+
 /** Equal in everything that the reference says; sums in another order may differ in their last digits. */
 function compare(actual: unknown, expected: unknown, path = 'answer'): void {
   if (typeof expected === 'number' && typeof actual === 'number') {

@@ -40,7 +40,8 @@ function measuredValue(params: Params, measure: Measure): string {
 const aggregates: Record<Measure['type'], string> = {
   count: 'count(*)::float8',
   unique_customers: 'count(distinct customer)::float8',
-  sum: 'sum(v)',
+  // Nothing to add up is 0, in the order of groups too.
+  sum: 'coalesce(sum(v), 0)',
   // avg() fails on numbers whose squares are too large.
   avg: 'sum(v) / nullif(count(v), 0)',
   min: 'min(v)',
