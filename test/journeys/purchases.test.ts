@@ -67,3 +67,28 @@ test('a verified purchase converts, and ends a wait with trust: server in front 
   )
   assert.equal((await store.entitled(who, 'exports')).balance, 7)
 })
+
+test('a verified purchase meets exitWhenAny; a word of the device does not, but for what only a device can know', async () => {
+  const exitOn = (eventName: string) =>
+    stage.publish(serverDraft({ type: 'api' }, { policy: { exitWhenAny: [{ type: 'event', eventName }] } }))
+  const [onBought, onSynced, onCancelled] = [
+    await exitOn(bought),
+    await exitOn('$purchase_synced'),
+    await exitOn('$purchase_cancelled'),
+  ]
+  const who = randomUUID()
+  const [id, synced, cancelled] = [
+    await started(onBought.id, who),
+    await started(onSynced.id, who),
+    await started(onCancelled.id, who),
+  ]
+  for (const claim of [bought, '$purchase_synced', '$purchase_cancelled']) await stage.send(who, claim)
+  const gone = await stage.journeyIs(cancelled, ({ status }) => status === 'ended')
+  assert.deepEqual([gone.end_reason, gone.end_detail], ['exited', 'event:$purchase_cancelled'])
+  await stage.quiet()
+  assert.deepEqual([(await stage.journey(id)).status, (await stage.journey(synced)).status], ['armed', 'armed'])
+
+  assert.equal((await store.bring(who, store.transaction(who))).status, 200)
+  const done = await stage.journeyIs(id, ({ status }) => status === 'ended')
+  assert.deepEqual([done.end_reason, done.end_detail], ['exited', `event:${bought}`])
+})

@@ -82,8 +82,15 @@ function momentOf(happened: Happened): Moment | null {
   return { eventId: `seg:${happened.segmentId}:${happened.pos}`, occurredAt: happened.at }
 }
 
-/** Open journeys that this ends. What lies before their start, or at it, does not. */
+/** What a device says of a purchase that the service verifies for itself: telemetry, unless a server said it. */
+const claims = new Set(['$purchase_completed', '$purchase_synced'])
+
+/**
+ * Open journeys that this ends. What lies before their start, or at it, does not; nor does a device's claim of a purchase, which
+ * converts nothing either.
+ */
 export function exitsOf(listeners: readonly Listener[], happened: Happened, { now, facts }: Moments): Told[] {
+  if (happened.kind === 'event' && happened.event.trust !== 'server' && claims.has(happened.event.name)) return []
   const at = happened.kind === 'event' ? Math.min(happened.event.at, happened.event.receivedAt) : happened.at
   return listeners.flatMap(({ journey, plan }) => {
     if (journey.status === 'ended' || at <= journey.startedAt) return []
