@@ -181,7 +181,7 @@ describe('a profile', () => {
     }
     assert.deepEqual(assemble({ ...input, delivery: partly }), {
       kind: 'missing',
-      missing: { releases: [{ appId: 'app', sha256 }], pins: [], assignments: [], segments: false },
+      missing: { releases: [{ appId: 'app', sha256 }], pins: [], assignments: [], segments: false, birth: false },
     })
   })
 })

@@ -3,7 +3,7 @@ import type { Current, DeliveredRelease, Pin } from '../experiences/index.ts'
 import { profileArmsMax, profileBytesMax } from '../kernel/limits.ts'
 import { type Arm, armJson, compare, compareArms } from './arm.ts'
 import { type ContinueReason, judgeContinue } from './continue-arm.ts'
-import { addFacts, type Facts, factsJson, factsOf, noFacts } from './facts.ts'
+import { addFacts, asksForBirth, type Facts, factsJson, factsOf, noFacts } from './facts.ts'
 import { type Check, judgeNew, type NewReason } from './new-arm.ts'
 import type { Ms, OpenJourney, ProfileInput } from './types.ts'
 
@@ -15,6 +15,8 @@ export interface Missing {
   assignments: string[]
   /** Memberships of segments that were not looked up. */
   segments: boolean
+  /** The record that an id without one will have: experiments deal to it. */
+  birth: boolean
 }
 
 export type Assembly = { kind: 'profile'; bytes: Buffer; validUntil: Ms | null } | { kind: 'missing'; missing: Missing }
@@ -50,7 +52,7 @@ export function assemble(input: ProfileInput, trace?: Trace): Assembly {
       arms.push({ stamp: current, legId: current.entryLegId, release, binding: { type: 'new' } })
     }
   }
-  const missing: Missing = { releases: [], pins: [], assignments: [], segments: false }
+  const missing: Missing = { releases: [], pins: [], assignments: [], segments: false, birth: false }
   for (const journey of person.journeys) {
     const onward = judgeContinue(input, journey)
     if (onward.kind === 'arm') arms.push(onward.arm)
@@ -65,9 +67,12 @@ export function assemble(input: ProfileInput, trace?: Trace): Assembly {
   missing.releases = admitted.missing
   missing.segments = !areLookedUp(input, admitted.facts)
   // Whoever asks why is told what would be given, and nothing is.
-  if (!trace) missing.assignments = [...admitted.facts.fresh]
-  const { releases, pins, assignments, segments } = missing
-  if (releases.length + pins.length + assignments.length > 0 || segments) return { kind: 'missing', missing }
+  if (!trace) {
+    missing.assignments = [...admitted.facts.fresh]
+    missing.birth = asksForBirth(input, admitted.facts)
+  }
+  const { releases, pins, assignments, segments, birth } = missing
+  if (releases.length + pins.length + assignments.length > 0 || segments || birth) return { kind: 'missing', missing }
   return { kind: 'profile', bytes: bodyOf(head, admitted), validUntil: Number.isFinite(until) ? until : null }
 }
 

@@ -1,5 +1,5 @@
-import { type Decision, type DeliveredRelease, decideVariant } from '../experiences/index.ts'
-import type { ProfileInput } from './types.ts'
+import { type Decision, type DeliveredRelease, decideVariant, type Experiment } from '../experiences/index.ts'
+import type { Person, ProfileInput } from './types.ts'
 
 const kinds = ['properties', 'memberships', 'assignments'] as const
 type Kind = (typeof kinds)[number]
@@ -91,16 +91,35 @@ function factOf(
   }
 }
 
-/** Nobody without a record has a variant, but of an experiment that is concluded. */
+/** An id without a record is dealt by the one that it will have; before that is foreseen it has none. */
 function decisionOf({ person, delivery }: ProfileInput, id: string): Decision {
   const experiment = delivery.experiments.get(id)
   if (!experiment) return null
-  const { audienceSegmentId, id: row, phase, status } = experiment
-  if (person.customerId === undefined && status !== 'concluded') return null
+  const { audienceSegmentId, id: row, phase } = experiment
+  const unit = unitOf(person)
+  if (unit === undefined && dealsByUnit(experiment)) return null
   const audience = audienceSegmentId === null ? undefined : delivery.segments.get(audienceSegmentId)
   return decideVariant(experiment, {
-    customerId: person.customerId ?? '',
+    customerId: unit ?? '',
     stored: person.assignments.get(`${row} ${phase}`),
     inAudience: audienceSegmentId === null || (audience !== undefined && person.members.has(audience.versionId)),
   })
+}
+
+/** Whom experiments deal to; undefined: an id of which nothing was heard, and nobody has looked what it will be. */
+export function unitOf({ customerId, birthId }: Pick<Person, 'customerId' | 'birthId'>): string | undefined {
+  return customerId ?? birthId
+}
+
+/** Whether a variant of these hangs on a record that has to be foreseen first. */
+export function asksForBirth({ person, delivery }: ProfileInput, { entries }: Facts): boolean {
+  if (unitOf(person) !== undefined) return false
+  return [...entries.assignments.keys()].some((id) => {
+    const experiment = delivery.experiments.get(id)
+    return experiment !== undefined && dealsByUnit(experiment)
+  })
+}
+
+function dealsByUnit({ status }: Experiment): boolean {
+  return status === 'running' || status === 'paused'
 }

@@ -1,13 +1,16 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { foreseeBirths } from '../customers/index.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Catalogues, Whose } from '../entitlements/index.ts'
 import { assign, type Deliveries } from '../experiences/index.ts'
+import { must } from '../kernel/assert.ts'
 import { refuse } from '../kernel/errors.ts'
 import { profileTagsMax, profileTriesMax } from '../kernel/limits.ts'
 import { retryAfterS } from '../kernel/retry-after.ts'
 import type { AppScope, Scope } from '../tenancy/index.ts'
 import { assemble, type Missing, type Trace } from './assemble.ts'
+import { unitOf } from './facts.ts'
 import { createReadPerson, type ReadOptions } from './read.ts'
 import type { Ground, Person, Wire } from './types.ts'
 import { createUnchanged } from './unchanged.ts'
@@ -68,10 +71,11 @@ export function createProfiles(options: ProfileOptions): Profiles {
 
   async function make(whose: Whose, app: DeviceApp, locale: string | null, trace?: Trace) {
     let atLeast = 0n
+    let born: Pick<Person, 'birthId'> = {}
     for (let tries = 0; tries < profileTriesMax; tries++) {
       const ground = await groundOf(whose.scope, atLeast)
       const { delivery } = ground
-      const person = await readPerson({ ...whose, delivery })
+      const person = await readPerson({ ...whose, ...born, delivery })
       atLeast = person.revision
       // Published after the snapshot was read: what was asked of the customer may not be all.
       if (delivery.revision !== person.revision) continue
@@ -83,13 +87,22 @@ export function createProfiles(options: ProfileOptions): Profiles {
         return { person, profile: { tag: tagOf(bytes), bytes, validUntil } }
       }
       await delivery.fetch(assembly.missing)
+      if (assembly.missing.birth && 'distinctId' in whose) born = await foresee(whose)
       await give(whose.scope, person, assembly.missing)
     }
     throw moving()
   }
 
+  /** Should the id be born meanwhile, the person is read with its record. */
+  async function foresee({ scope, distinctId }: { scope: Scope; distinctId: string }): Promise<{ birthId: string }> {
+    const births = await options.pool.connected((client) => foreseeBirths(client, scope, [distinctId]))
+    return { birthId: must(births.get(distinctId), 'a birth is foreseen').customerId }
+  }
+
   /** Committed before anybody is told of it. With all that is delivered known, so that nobody is given what is not sent. */
-  async function give(scope: Scope, { customerId, now }: Person, { assignments, releases, pins }: Missing) {
+  async function give(scope: Scope, person: Person, { assignments, releases, pins }: Missing) {
+    const { now } = person
+    const customerId = unitOf(person)
     if (customerId === undefined || assignments.length === 0 || releases.length + pins.length > 0) return
     const questions = assignments.map((experimentId) => ({ experimentId, customerId }))
     await options.writePool.transaction((tx) => assign(tx, scope, questions, now))

@@ -20,7 +20,7 @@ export interface ReadOptions {
 }
 
 /** A customer, and what of them the scope's Experiences ask. */
-export type PersonQuery = Whose & { delivery: Delivery }
+export type PersonQuery = Whose & Pick<Person, 'birthId'> & { delivery: Delivery }
 
 export const queue = {
   lanes: 2,
@@ -56,7 +56,11 @@ async function readBatch(
   const persons: Person[] = []
   for (const row of states) {
     const n = Number(row[0])
-    persons[n] = personOf(must(standings[n], 'one for each'), row, must(named[n], 'one for each'))
+    const { birthId } = must(queries[n], 'one for each')
+    persons[n] = {
+      ...personOf(must(standings[n], 'one for each'), row, must(named[n], 'one for each')),
+      ...(birthId === undefined ? {} : { birthId }),
+    }
   }
   return refuseDeleted(client, queries, persons, tombstoneKey)
 }
@@ -65,7 +69,8 @@ function stateQuery(query: PersonQuery) {
   return {
     scopeId: query.scope.scopeId,
     distinctId: 'distinctId' in query ? query.distinctId : null,
-    customerId: 'customerId' in query ? query.customerId : null,
+    // Where the id names nobody: what was stored for the record that it will be.
+    customerId: 'customerId' in query ? query.customerId : (query.birthId ?? null),
     withProperties: query.delivery.experiences.length > 0,
   }
 }

@@ -47,6 +47,8 @@ export interface Conversion {
 
 /** Everything about one customer that a profile is made of, as of one instant. */
 export interface Person extends WholeStanding {
+  /** The record that the first event of an id without one will make; absent until it was foreseen. */
+  birthId?: string
   /** Of the catalogue, at that instant. */
   revision: bigint
   /** The customer's number: it moves with what the other members hold. */

@@ -62,7 +62,7 @@ test('a customer who is deleted on the way gets nothing more, and reports of the
   assert.equal((await world.call('GET', `/journeys/${journeyId}`)).status, 404)
 })
 
-test('who is held out runs nothing, is counted once, and is offered nothing again', async () => {
+test('who is held out runs nothing from the very first profile on, is counted once, and is offered nothing again', async () => {
   const there = await openWorld(service)
   const variants = [
     { id: 'in', weight: 0.5, is_holdout: false },
@@ -76,18 +76,18 @@ test('who is held out runs nothing, is counted once, and is offered nothing agai
   for (let n = 0; n < 30 && (seen.in === 0 || seen.out === 0); n += 1) {
     const who = `u${n}`
     const phone = there.device(who)
-    // Nothing is dealt to somebody of whom nothing was heard.
-    phone.capture('opened')
-    await phone.flush()
-    await there.synced(phone, ({ facts }) => facts.assignments[id] !== null)
-    const given = phone.profile()?.facts.assignments[id] as { isHoldout: boolean }
+    // The first that anybody hears of them.
+    await phone.sync()
+    const given = phone.profile()?.facts.assignments[id] as { variantId: string; isHoldout: boolean }
     phone.capture('signup_done')
     const journeyId = journeyOf(phone)
     assert.equal(reportsOf(phone)[1]?.properties.outcome, given.isHoldout ? 'holdout' : 'later')
     assert.equal(phone.outbox().filter(({ event }) => event === 'welcome_offered').length, given.isHoldout ? 0 : 1)
     await phone.flush()
     const status = given.isHoldout ? 'ended' : 'waiting'
-    await there.journeyIs(journeyId, (journey) => journey.status === status)
+    const journey = await there.journeyIs(journeyId, (one) => one.status === status)
+    const [row] = (await there.project.get(`/experiments/${id}/assignments?customer_id=${journey.customer_id}`)).data
+    assert.deepEqual([row.variant_id, row.is_holdout], [given.variantId, given.isHoldout])
     await there.synced(phone, ({ armedLegs }) => armedLegs.length === 0)
     seen[given.isHoldout ? 'out' : 'in'] += 1
   }

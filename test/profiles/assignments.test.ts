@@ -79,23 +79,71 @@ test('whoever asks at the same time, in any process, is told the one variant tha
   assert.equal(rows.length, 6)
 })
 
-test('nobody without a record has one; nor does a paused experiment give any, but those that have one keep it', async () => {
+test('an id of which nothing was heard is dealt with its first profile what its record keeps', async () => {
+  const stage = await openStage(service)
+  const { project, app } = stage
+  const xp = await experimentIn(stage)
+  await stage.publish('forked', forking(xp))
+  const given = new Map<string, Body>()
+  for (const who of ['a', 'b', 'c', 'd', 'e', 'f']) {
+    const answers = await Promise.all([stage.profile(who), stage.profile(who)])
+    const [one, other] = answers.map(({ body }) => assignmentIn(body, xp))
+    assert.ok(one?.variantId)
+    assert.deepEqual(other, one)
+    given.set(who, one)
+  }
+  assert.equal((await rowsOf(stage)).length, 6)
+  // What those to come are dealt moves nobody.
+  const moved = [0.01, 0.99].map((weight, i) => ({ ...half[i], weight }))
+  await project.patch(`/experiments/${xp}`, { variants: moved })
+  for (const [who, variant] of given) {
+    await app.post('/event', anEvent(who))
+    const { id } = await eventually(async () => {
+      const found = await service.workspace('GET', `/customers/by_distinct_id/${who}?project_id=${project.id}`)
+      return found.status === 200 && found.body
+    })
+    const [row, ...others] = (await project.get(`/experiments/${xp}/assignments?customer_id=${id}`)).data
+    assert.deepEqual([row?.variant_id, row?.is_holdout, others], [variant.variantId, variant.isHoldout, []])
+    assert.deepEqual(assignmentIn((await stage.profile(who)).body, xp), variant)
+  }
+  assert.equal((await rowsOf(stage)).length, 6)
+})
+
+test('what an id was dealt before it had a record is erased with the customer it came to name', async () => {
+  const stage = await openStage(service)
+  const { project, app } = stage
+  const xp = await experimentIn(stage)
+  await stage.publish('forked', forking(xp))
+  await stage.profile('unheard')
+  assert.equal((await rowsOf(stage)).length, 1)
+  await app.post('/event', anEvent('ada', { event: '$identify', $anon_distinct_id: 'unheard' }))
+  const { id } = await eventually(async () => {
+    const found = await service.workspace('GET', `/customers/by_distinct_id/ada?project_id=${project.id}`)
+    return found.body.distinct_ids?.length === 2 && found.body
+  })
+  await project.delete(`/customers/${id}`)
+  await eventually(async () => (await rowsOf(stage)).length === 0, 30_000)
+})
+
+test('a paused experiment gives nobody one, but those that have one keep it', async () => {
   const stage = await openStage(service)
   const xp = await experimentIn(stage)
   await stage.publish('forked', forking(xp))
-  assert.equal(assignmentIn((await stage.profile('stranger')).body, xp), null)
+  const heard = assignmentIn((await stage.profile('unheard')).body, xp)
   await stage.project.customer('ada')
   const had = assignmentIn((await stage.profile('ada')).body, xp)
   await stage.project.post(`/experiments/${xp}/pause`, {})
   await stage.project.customer('late')
   assert.equal(assignmentIn((await stage.profile('late')).body, xp), null)
+  assert.equal(assignmentIn((await stage.profile('stranger')).body, xp), null)
   assert.deepEqual(assignmentIn((await stage.profile('ada')).body, xp), had)
+  assert.deepEqual(assignmentIn((await stage.profile('unheard')).body, xp), heard)
   await stage.project.post(`/experiments/${xp}/resume`, {})
   await stage.project.post(`/experiments/${xp}/conclude`, { winner_variant_id: 'b' })
   for (const who of ['ada', 'late', 'stranger']) {
     assert.deepEqual(assignmentIn((await stage.profile(who)).body, xp), { variantId: 'b', isHoldout: false })
   }
-  assert.equal((await rowsOf(stage)).length, 1)
+  assert.equal((await rowsOf(stage)).length, 2)
 })
 
 test('an audience takes part from the event on that makes somebody its member', async () => {

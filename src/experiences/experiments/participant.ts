@@ -1,4 +1,4 @@
-import type { Eraser, MergeParticipant } from '../../customers/index.ts'
+import { type Eraser, foreseeBirths, type MergeParticipant } from '../../customers/index.ts'
 import type { Tx } from '../../db/pool.ts'
 import type { Json } from '../../events/index.ts'
 import type { Scope } from '../../tenancy/index.ts'
@@ -103,8 +103,12 @@ function phaseOf({ experiment_id: experiment, phase }: StoredRow): { experimentI
   return { experimentId: Number(experiment), phase: Number(phase) }
 }
 
-/** Removes what deleted customers were assigned and have seen. */
+/** Removes what deleted customers were assigned and have seen, and what their ids were dealt before they had a record. */
 export const experimentEraser: Eraser = {
   name: 'experiments',
-  erase: (tx, scope, { customerIds }) => deleteRowsOf(tx, scope, customerIds),
+  async erase(tx, scope, { customerIds, distinctIds }) {
+    const births = await foreseeBirths(tx.client, scope, distinctIds)
+    const unborn = [...births.values()].map(({ customerId }) => customerId)
+    return deleteRowsOf(tx, scope, [...customerIds, ...unborn])
+  },
 }
