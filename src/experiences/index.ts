@@ -50,7 +50,7 @@ export { resultsOf } from './experiments/results.ts'
 export type { Assignment, Experiment, Terms } from './experiments/types.ts'
 export { evaluate, passes } from './ir/evaluate.ts'
 export type { EventFact, FeatureFact, IrFacts } from './ir/facts.ts'
-export { nodesOf } from './ir/grammar.ts'
+export { nodesOf, readsClock } from './ir/grammar.ts'
 export { type PublishedKey, type SigningKey, selectKeys as listKeys, selectPublishedKeys } from './keys/key-store.ts'
 export { createKey, getKey, importKey, type KeyEdit, withdrawKey } from './keys/keys.ts'
 export {

@@ -160,7 +160,8 @@ export type Effect =
   | { kind: 'began'; sectionKey: string; legId: string; versionNumber: number; set: LegChange }
   /** A change of a leg run. */
   | { kind: 'leg'; generation: number; set: LegChange }
-  | { kind: 'setTimer'; timer: TimerKind; rev: number; dueAt: Ms; afterLane: boolean }
+  /** `lookAt`: looked at once before it is due. */
+  | { kind: 'setTimer'; timer: TimerKind; rev: number; dueAt: Ms; afterLane: boolean; lookAt?: Ms }
   | { kind: 'clearTimers'; timers: TimerKind[] }
   | { kind: 'parkTimers' }
   | { kind: 'subscribe'; eventName: string }

@@ -460,6 +460,8 @@ export const webhookUrlCharsMax = 2048
 /** Webhooks that one process sends at once, what it reads of an answer, and the pause after a first failed try. */
 export const webhooksAtOnce = 50
 export const webhookAnswerBytesMax = 64 * 1024
+/** How often an open journey is looked at whose eligibility time alone may take away. */
+export const eligibilityLookMs = 5 * 60_000
 export const webhookRetryMsMin = 1000
 /** Beyond its timeout, before another process sends one whose sender may have died. */
 export const webhookLeaseMs = 10_000

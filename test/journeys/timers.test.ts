@@ -5,7 +5,7 @@ import { insertFacts } from '../../src/events/facts-store.ts'
 import { completed, dayMs, eventId, hourMs, section, step, t0 } from '../../src/journeys/engine/testing/a-plan.ts'
 import { journeySettings } from '../../src/journeys/store/journey-store.ts'
 import { runJourneys } from '../../src/journeys/timers/run.ts'
-import { journeyTriesMax } from '../../src/kernel/limits.ts'
+import { eligibilityLookMs, journeyTriesMax } from '../../src/kernel/limits.ts'
 import { openJourneys, services } from './world.ts'
 
 const world = await openJourneys()
@@ -59,6 +59,34 @@ test('17 with workers running each timer fires within moments of its time', asyn
   }
   stop.abort()
   await Promise.all(workers)
+})
+
+test('eligibility that time alone takes away ends a journey at the next look, and no look before that changes anything', async () => {
+  const scope = await world.scope()
+  const expr = { type: 'User', op: 'gt', key: 'trial_ends', value: { type: 'Time.Now' } }
+  const entry = {
+    trigger: { type: 'api' },
+    frequency: { type: 'every_match' },
+    eligibility: { ir_version: 1, expr },
+  } as const
+  const plan = await world.plan(scope, { policy: { entry, exitWhenAny: [{ type: 'eligibility_lost' }] } })
+  const heedless = await world.plan(scope, { policy: { entry } })
+  const ends = t0 + hourMs + 1
+  const customerId = await world.customer(scope, 'ada', { trial_ends: ends / 1000 })
+  const [id, other] = [
+    await world.start(scope, plan, customerId, t0),
+    await world.start(scope, heedless, customerId, t0),
+  ]
+  assert.equal(await world.fire(t0 + eligibilityLookMs - 1), 0)
+  for (let now = t0 + eligibilityLookMs; now < ends; now += eligibilityLookMs) assert.equal(await world.fire(now), 1)
+  const before = await world.journey(scope, id)
+  assert.deepEqual([before.status, before.rev, before.timers.life?.dueAt], ['armed', 1, before.expiresAt])
+  assert.equal(await world.fire(ends + eligibilityLookMs), 1)
+  const { status, endReason, endDetail } = await world.journey(scope, id)
+  assert.deepEqual([status, endReason, endDetail], ['ended', 'exited', 'eligibility_lost'])
+  const { legs } = await world.rows(scope)
+  const howIs = (journeyId: string) => legs.find(({ journey_id: own }) => own === journeyId)?.status
+  assert.deepEqual([howIs(id), howIs(other)], ['withdrawn', 'armed'])
 })
 
 test('several workers fire each timer once, and every rev is as expected', async () => {

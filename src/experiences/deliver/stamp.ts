@@ -2,7 +2,7 @@ import type { Platform } from '../../tenancy/index.ts'
 import { asJudged } from '../compile/as-judged.ts'
 import type { Plan } from '../compile/plan.ts'
 import type { Draft } from '../draft/draft.ts'
-import { nodesOf } from '../ir/grammar.ts'
+import { nodesOf, readsClock } from '../ir/grammar.ts'
 import type { PointerStatus } from '../publish/publication-store.ts'
 import type { LegRow, PointerRow, StampRow } from './delivery-store.ts'
 
@@ -72,9 +72,7 @@ export function currentOf(row: PointerRow, legs: readonly LegRow[]): Current {
     ...{ status: row.status, platforms: draft.platforms, isDeviceEnrolled: plan.isDeviceEnrolled },
     ...{ entryLegId: plan.sections[plan.entry]?.legId ?? '', trigger, frequency },
     eligibility: (eligibility ?? null) as Current['eligibility'], // an envelope: it was judged before it was frozen
-    readsClock: [...nodesOf(eligibility)].some(
-      ({ type, op }) => /^Time\.(Now|Ago)$/.test(type) || op === 'entered_within',
-    ),
+    readsClock: readsClock(eligibility),
   }
 }
 

@@ -233,3 +233,8 @@ export function* nodesOf(value: unknown): Generator<IrNode> {
     for (const member of Object.values(value)) yield* nodesOf(member)
   }
 }
+
+/** Whether time alone may change what an expression says. */
+export function readsClock(expression: unknown): boolean {
+  return [...nodesOf(expression)].some(({ type, op }) => /^Time\.(Now|Ago)$/.test(type) || op === 'entered_within')
+}

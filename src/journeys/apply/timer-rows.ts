@@ -12,9 +12,18 @@ export function timerRowsOf(scopeId: number, taken: readonly Taken[]) {
     const key = { scopeId, journeyId: journey.id }
     for (const effect of effects) {
       if (effect.kind === 'setTimer') {
-        const { timer, rev, dueAt, afterLane } = effect
+        const { timer, rev, dueAt, afterLane, lookAt = dueAt } = effect
         // Of a journey on hold every timer rests.
-        const row = { ...key, timer, rev, dueAt, lookAt: dueAt, afterLane, parked: journey.held, attempts: 0 }
+        const row = {
+          ...key,
+          timer,
+          rev,
+          dueAt,
+          lookAt: Math.min(lookAt, dueAt),
+          afterLane,
+          parked: journey.held,
+          attempts: 0,
+        }
         last.set(`${journey.id} ${timer}`, row)
       } else if (effect.kind === 'clearTimers') {
         for (const timer of effect.timers) last.set(`${journey.id} ${timer}`, { ...key, timer })

@@ -4,6 +4,7 @@ import { dayMs, watchSlackDays } from '../../kernel/limits.ts'
 import type { PinnedPlan } from '../plan.ts'
 import type { Effect, EndReason, Facts, Journey, LegStatus, Ms, Needs, TimerKind } from '../types.ts'
 import { goalWindowMs } from './conversion.ts'
+import { lookOf } from './fading.ts'
 
 /** One transition in the making: a copy of the journey, and what it decides. */
 export interface Change {
@@ -43,9 +44,10 @@ export function stepOf({ plan }: Pick<Change, 'plan'>, id: string): PlanStep | u
   return Object.hasOwn(plan.steps, id) ? plan.steps[id] : undefined
 }
 
-export function setTimer({ journey, effects }: Change, timer: TimerKind, dueAt: Ms, afterLane = false): void {
+export function setTimer(change: Change, timer: TimerKind, dueAt: Ms, afterLane = false): void {
+  const { plan, journey, effects, now } = change
   journey.timers[timer] = { rev: journey.rev, dueAt }
-  effects.push({ kind: 'setTimer', timer, rev: journey.rev, dueAt, afterLane })
+  effects.push({ kind: 'setTimer', timer, rev: journey.rev, dueAt, afterLane, ...lookOf(plan, timer, now) })
 }
 
 export function clearTimers({ journey, effects }: Change, ...kinds: TimerKind[]): void {

@@ -4,6 +4,7 @@ import type { Disposition, Facts, Input, Journey, Ms, Outcome } from '../types.t
 import { bump, type Change, changeOf, disarm, end, NeedsMore, sectionOf, set, setTimer } from './change.ts'
 import { withGoal, withShown } from './conversion.ts'
 import { enrol } from './enrol.ts'
+import { fades } from './fading.ts'
 import { missingInput } from './fields.ts'
 import { legCompleted, legStarted } from './reports.ts'
 import { offer } from './run.ts'
@@ -133,6 +134,7 @@ function moved(change: Change, plan: PinnedPlan): Disposition {
   disarm(change, 'withdrawn')
   set(change, { versionNumber: plan.versionNumber, buildId: plan.buildId })
   offer(to, key)
+  if (fades(plan)) setTimer(to, 'life', journey.expiresAt)
   bump(change)
   return 'applied'
 }

@@ -4,6 +4,7 @@ import { passes } from '../../experiences/index.ts'
 import { must } from '../../kernel/assert.ts'
 import type { Disposition, Input } from '../types.ts'
 import { bump, type Change, clearTimers, disarm, end, leaveStep, sectionOf, stepOf } from './change.ts'
+import { fades, lookOf } from './fading.ts'
 import { eventFieldsOf, fieldValue, withFields } from './fields.ts'
 import { pointedAt } from './pointer.ts'
 import { irFactsOf, run } from './run.ts'
@@ -15,8 +16,14 @@ export function timerFired(change: Change, { timer, rev, advanced }: TimerFired)
   if (state?.rev !== rev) return 'stale_timer'
   const dueAt = advanced ? Math.min(state.dueAt, now) : state.dueAt
   if (journey.held || dueAt > now) {
+    if (!journey.held && timer === 'life' && hasFaded(change)) {
+      end(change, 'exited', 'eligibility_lost')
+      bump(change)
+      return 'applied'
+    }
     // It was taken off the list when it was looked at.
-    effects.push({ kind: 'setTimer', timer, ...state, afterLane: timer === 'step' && journey.wait?.kind === 'event' })
+    const afterLane = timer === 'step' && journey.wait?.kind === 'event'
+    effects.push({ kind: 'setTimer', timer, ...state, afterLane, ...lookOf(change.plan, timer, now) })
     return journey.held ? 'held' : 'early'
   }
   switch (timer) {
@@ -48,6 +55,15 @@ export function timerFired(change: Change, { timer, rev, advanced }: TimerFired)
 }
 
 type TimerFired = Extract<Input, { kind: 'timer' }>
+
+/** Known to be false by now: unknown ends nothing. */
+function hasFaded(change: Change): boolean {
+  const { plan, journey } = change
+  if (!fades(plan)) return false
+  const { expr } = plan.policy.entry.eligibility as { expr: unknown } // it reads the clock, so there is one
+  const lost = { type: 'Not', arg: expr }
+  return passes({ expr: lost }, { ...irFactsOf(change, expr), nowMs: change.now, journeyId: journey.id })
+}
 
 function stepDue(change: Change, dueAt: number): void {
   const { journey } = change

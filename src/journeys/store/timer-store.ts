@@ -11,7 +11,7 @@ export interface TimerKey extends JourneyKey {
 export interface TimerRow extends TimerKey {
   rev: number
   dueAt: number
-  /** When it is looked at next: not before it is due. */
+  /** When it is looked at next: not before it is due, but where eligibility fades. */
   lookAt: number
   afterLane: boolean
   parked: boolean
