@@ -469,6 +469,8 @@ export const webhookLeaseMs = 10_000
 /** How long devices are taken to show what was published before. */
 export const offerKeptDays = 7
 /** Tokens for introductory offers, for one customer. */
+/** How long an answer may send us away by `Retry-After`. */
+export const webhookRetryAfterMsMax = 3600_000
 export const introTokensPerMinute = 10
 /** Of each field that asks for one. */
 export const introFieldBytesMax = 255

@@ -109,6 +109,38 @@ test('a webhook arrives signed, under one key for all its tries, and its answer 
   }
 })
 
+test('a receiver that says when it is asked again is not asked before, nor after more than an hour', async () => {
+  const away = (header: string) => (answer: ServerResponse) => {
+    answer.writeHead(503, { 'retry-after': header })
+    answer.end()
+  }
+  const inHalfAnHour = new Date(Math.floor(Date.now() / 1000) * 1000 + 1_800_000).toUTCString()
+  await using shop = await receiver(...['120', '86400', inHalfAnHour, 'soon', '0', '-5'].map(away), says(200))
+  const { scope, id } = await calling(shop.url, { attempts: 8 })
+  const clock = async () => {
+    const [row] = await pool.query<{ ms: number }>(`select date_part('epoch', clock_timestamp()) * 1000 as ms`)
+    return row?.ms ?? 0
+  }
+  // What it asked for, or nothing: then the pauses of its own, of seconds.
+  for (const [least, most] of [
+    [120, 120],
+    [3600, 3600],
+    [1200, 1800],
+    [0, 20],
+    [0, 40],
+    [0, 80],
+  ] as const) {
+    const before = await clock()
+    await pool.query('update journey_outbox set due_at_ms = 0 where scope_id = $1', [scope.scopeId])
+    await sendWebhooks({ pool, services, sealingKey, allowPrivate: true })
+    const after = await clock()
+    const due = Number((await world.rows(scope)).outbox[0]?.due_at_ms)
+    assert.ok(due >= before + least * 1000 && due <= after + most * 1000 + 1, `${due - before} ms`)
+  }
+  await deliver(scope)
+  assert.equal((await world.journey(scope, id)).endDetail, 'won')
+})
+
 test('after its last try it has failed', async () => {
   await using shop = await receiver(says(503))
   const { scope, id } = await calling(shop.url)

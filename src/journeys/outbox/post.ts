@@ -4,7 +4,7 @@ import { request as plainRequest } from 'node:http'
 import { request as secureRequest } from 'node:https'
 import { isIP } from 'node:net'
 import type { Json } from '../../events/index.ts'
-import { webhookAnswerBytesMax } from '../../kernel/limits.ts'
+import { webhookAnswerBytesMax, webhookRetryAfterMsMax } from '../../kernel/limits.ts'
 import { isPrivateAddress } from './address.ts'
 
 export interface Post {
@@ -21,8 +21,10 @@ export interface Post {
   allowPrivate: boolean
 }
 
-/** `again`: another try may succeed. */
-export type PostResult = { ok: true; body: Json | undefined } | { ok: false; again: boolean; why: string }
+/** `again`: another try may succeed, after `waitMs` at the earliest where the receiver said so. */
+export type PostResult =
+  | { ok: true; body: Json | undefined }
+  | { ok: false; again: boolean; why: string; waitMs?: number }
 
 /** One try. Never throws; follows no redirects. */
 export function post({ url, secret, key, body, timeoutMs, at, allowPrivate }: Post): Promise<PostResult> {
@@ -53,7 +55,11 @@ export function post({ url, secret, key, body, timeoutMs, at, allowPrivate }: Po
       })
       answer.on('error', () => {})
       // Whole, cut or broken off: the status was told.
-      answer.on('close', () => settle(resultOf(answer.statusCode ?? 0, bytes, Buffer.concat(parts))))
+      answer.on('close', () => {
+        const result = resultOf(answer.statusCode ?? 0, bytes, Buffer.concat(parts))
+        const waitMs = askedMs(answer.headers['retry-after'], at)
+        settle(result.ok || waitMs === null ? result : { ...result, waitMs })
+      })
     },
   )
   sending.on('error', (error) => {
@@ -88,6 +94,13 @@ function resultOf(status: number, bytes: number, body: Buffer): PostResult {
   }
   // A longer answer than anybody reads is a success without one.
   return { ok: true, body: bytes > webhookAnswerBytesMax ? undefined : jsonOf(body) }
+}
+
+/** Of a `Retry-After`, in seconds or as a date: at most an hour. Null: it asks for nothing. */
+export function askedMs(header: string | undefined, now: number): number | null {
+  const text = header?.trim() ?? ''
+  const ms = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
+  return ms > 0 ? Math.min(ms, webhookRetryAfterMsMax) : null
 }
 
 function jsonOf(body: Buffer): Json | undefined {

@@ -43,7 +43,10 @@ async function sendOne(options: SendOptions, row: OutboxRow, now: number): Promi
   try {
     const result = await tryOnce(options, row, now)
     if (!result.ok && result.again && row.attempts < row.attemptsMax) {
-      await pool.connected((client) => postponeOutbox(client, row, Math.round(now + pauseMs(row.attempts))))
+      const pause = Math.max(pauseMs(row.attempts), result.waitMs ?? 0)
+      await pool.connected(async (client) => {
+        await postponeOutbox(client, row, Math.ceil((await selectClock(client)) + pause))
+      })
     } else {
       await tell(options, row, result)
     }
