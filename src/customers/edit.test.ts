@@ -4,11 +4,12 @@ import { testDatabase } from '../../test/harness/database.ts'
 import { runSlice, testScope, writeSlice } from '../../test/harness/lane.ts'
 import { identifyEvent, loggedEvent } from '../../test/harness/logged-event.ts'
 import { StaleSlice } from '../events/index.ts'
+import { must } from '../kernel/assert.ts'
 import { Refusal } from '../kernel/errors.ts'
 import type { Scope } from '../tenancy/index.ts'
 import { customerIdFor } from './customer-id.ts'
 import type { PropertyEdit } from './directives.ts'
-import { patchProperties } from './edit.ts'
+import { type CustomerEdit, patchMany, patchProperties } from './edit.ts'
 import { createProjection } from './projection.ts'
 import { byDistinctId } from './read.ts'
 
@@ -118,3 +119,68 @@ async function attempt(work: () => Promise<unknown>): Promise<boolean> {
     throw error
   }
 }
+
+test('edits of many write what each alone would, at positions of their own, in as many statements as few', async () => {
+  const scope = await testScope(pool)
+  const names = Array.from({ length: 40 }, (_, i) => `u${i}`)
+  const born = names.map((name) => loggedEvent(name, { $set: { n: 1 } }))
+  await runSlice(pool, scope, projection, [...born, loggedEvent('anon'), identifyEvent('u0', 'anon')])
+  const ofName = (name: string): CustomerEdit => ({
+    customerId: customerIdFor(scope, name, 0),
+    edit: { increment: { n: 1 } },
+  })
+  const edited = (edits: CustomerEdit[]) =>
+    pool.transaction(async (tx) => {
+      let statements = 0
+      const query = tx.client.query.bind(tx.client)
+      const counting = (...all: Parameters<typeof query>) => {
+        statements++
+        return query(...all)
+      }
+      Object.assign(tx.client, { query: counting })
+      try {
+        return { places: await patchMany(tx, scope, edits, now), statements }
+      } finally {
+        Object.assign(tx.client, { query })
+      }
+    })
+  // Merged into u0, which is edited twice.
+  const many = await edited([...names, 'u0', 'anon'].map(ofName))
+  const few = await edited([ofName('u1')])
+  assert.equal(many.statements, few.statements)
+  assert.deepEqual(
+    many.places.map(({ customerId }) => customerId),
+    [...names, 'u0', 'u0'].map((name) => customerIdFor(scope, name, 0)),
+  )
+  const first = must(many.places[0], 'it was edited').pos
+  assert.deepEqual(
+    [...many.places, ...few.places].map(({ pos }) => pos - first),
+    Array.from({ length: 43 }, (_, i) => BigInt(i)),
+  )
+  const commands = await pool.query<{ pos: bigint; body: { customer_id: string } }>(
+    `select pos, body from command where scope_id = $1 order by pos`,
+    [scope.scopeId],
+  )
+  assert.deepEqual(
+    commands.map(({ pos, body }) => [pos, body.customer_id]),
+    [...names, 'u0', 'anon', 'u1'].map((name, i) => [first + BigInt(i), ofName(name).customerId]),
+  )
+  for (const [i, name] of names.entries()) {
+    const customer = await byDistinctId(pool, scope, name)
+    assert.equal(customer?.properties.n, i === 0 ? 4 : i === 1 ? 3 : 2, name)
+  }
+})
+
+test('of edits of which one names nobody none is written', async () => {
+  const scope = await testScope(pool)
+  await runSlice(pool, scope, projection, [loggedEvent('u', { $set: { n: 1 } })])
+  const edits = ['u', 'nobody'].map((name) => ({
+    customerId: customerIdFor(scope, name, 0),
+    edit: { increment: { n: 1 } },
+  }))
+  await assert.rejects(
+    pool.transaction((tx) => patchMany(tx, scope, edits, now)),
+    (error: unknown) => error instanceof Refusal && error.code === 'not_found',
+  )
+  assert.deepEqual((await byDistinctId(pool, scope, 'u'))?.properties, { n: 1 })
+})

@@ -89,18 +89,31 @@ export async function selectNames(
   }))
 }
 
-const readRecord: Statement = {
-  name: 'customers_read_record',
+const readRecords: Statement = {
+  name: 'customers_read_records',
   text: `
-    select ${recordColumns}, properties::text, props_at::text
-    from customer
-    where scope_id = $1
-      and id = $2`,
+    select c.*
+    from unnest($2::uuid[]) as i(id)
+    cross join lateral (
+      select ${recordColumns}, properties::text, props_at::text
+      from customer
+      where scope_id = $1
+        and id = i.id
+      limit 1
+    ) c`,
 }
 
-/** One customer with its properties, merged or not. */
+/** Customers with their properties, merged or not; those that there are. */
+export async function selectRecords(
+  client: pg.ClientBase,
+  scope: Scope,
+  ids: readonly string[],
+): Promise<LoadedRecord[]> {
+  return (await raw(client, readRecords, [scope.scopeId, uuids([...ids])])).map(recordOf)
+}
+
 export async function selectRecord(client: pg.ClientBase, scope: Scope, id: string): Promise<LoadedRecord | undefined> {
-  return (await raw(client, readRecord, [scope.scopeId, id])).map(recordOf)[0]
+  return (await selectRecords(client, scope, [id]))[0]
 }
 
 const readAliases: Statement = {

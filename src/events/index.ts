@@ -1,7 +1,7 @@
 export { createLog, type EventLog } from './append.ts'
 export { systemEvent } from './catalogue.ts'
 export { cleanJson } from './clean-json.ts'
-export { applyCommand } from './command.ts'
+export { applyCommand, applyCommands } from './command.ts'
 export { type Filter, type FilterTest, propertyOf, testOfFilters } from './conditions/filter.ts'
 export { type Test, testOf } from './conditions/operators.ts'
 export { collector, fieldsOf, parseFilters, parseKey, parseOperator, type Report } from './conditions/parse-filter.ts'

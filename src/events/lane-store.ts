@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { texts } from '../db/binary-array.ts'
 import type { Pool, Tx } from '../db/pool.ts'
 import { raw } from '../db/raw.ts'
 import { must } from '../kernel/assert.ts'
@@ -280,24 +281,25 @@ export async function moveCursor(
   return row ? BigInt(row[0] ?? 0) - BigInt(events) : null
 }
 
-const command = {
-  name: 'record_command',
+const commands = {
+  name: 'record_commands',
   text: `
     with moved as (
       insert into lane (id, pos)
-      values ($1::int, 1)
+      values ($1::int, $3::bigint)
       on conflict (id) do update
-      set pos = lane.pos + 1
-      returning pos
+      set pos = lane.pos + excluded.pos
+      returning pos - $3::bigint as before
     )
     insert into command (scope_id, pos, kind, body)
-    select $1::int, pos, $2, $3::jsonb
+    select $1::int, moved.before + item.n, $2, item.body::jsonb
     from moved
-    returning pos`,
+    cross join unnest($4::text[]) with ordinality as item(body, n)
+    returning (select before from moved)`,
 }
 
-/** Locks the lane, takes its next position and leaves the record of a command there. */
-export async function insertCommand(tx: Tx, { scopeId }: Scope, kind: string, body: string): Promise<bigint> {
-  const [row] = await raw(tx.client, command, [scopeId, kind, body])
-  return BigInt(must(row?.[0], 'a command has a position'))
+/** Locks the lane, takes its next positions and leaves the record of a command at each. Gives the first; there is at least one. */
+export async function insertCommands(tx: Tx, { scopeId }: Scope, kind: string, bodies: string[]): Promise<bigint> {
+  const [row] = await raw(tx.client, commands, [scopeId, kind, bodies.length, texts(bodies)])
+  return BigInt(must(row?.[0], 'commands have positions')) + 1n
 }

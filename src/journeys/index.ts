@@ -3,7 +3,7 @@ export { createStart, type StartExperience } from './enrol/start.ts'
 export { forgetOccurrences } from './forget.ts'
 export { selectIntakeGauges } from './intake/inbox-store.ts'
 export { createJourneyConsumer } from './intake/lane.ts'
-export { tellEdit } from './intake/touch.ts'
+export { tellEdits } from './intake/touch.ts'
 export { createInboxTurn, createSweepTurn } from './intake/turn.ts'
 export {
   advanceJourney,

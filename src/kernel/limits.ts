@@ -454,6 +454,8 @@ export const journeyRetryMsMax = 600_000
 export const timeoutRecheckMs = 100
 /** And a timer whose journey somebody holds at the moment. */
 export const heldRecheckMs = 25
+/** Customers whose properties one statement of journeys writes: of up to half a megabyte each. */
+export const editsAtOnce = 50
 /** Webhook endpoints of a project in one environment. */
 export const webhookEndpointsMax = 100
 export const webhookUrlCharsMax = 2048

@@ -164,6 +164,30 @@ test('grants, events and properties of steps are made in the transaction that de
   assert.equal((await world.journey(scope, id)).endReason, 'completed')
 })
 
+test('properties that journeys of one batch set are each written, those of one customer one after the other', async () => {
+  const scope = await world.scope()
+  const plan = await world.plan(scope, {
+    entry: 'set',
+    steps: { set: step({ type: 'set_properties', increment: { gifts: 1 } }, { next: null }) },
+  })
+  const customers = [await world.customer(scope), await world.customer(scope), await world.customer(scope)]
+  const told = [0, 1, 2, 0, 0].map((i) => {
+    const journeyId = newJourneyId()
+    const customerId = customers[i] ?? ''
+    return { journeyId, plan, input: enrolment({ journeyId, customerId, at: t0, occurrence: journeyId }) }
+  })
+  await world.tell(scope, told, t0)
+  const rows = await pool.query<{ id: string; gifts: number }>(
+    `select id, (properties ->> 'gifts')::int as gifts from customer where scope_id = $1`,
+    [scope.scopeId],
+  )
+  const gifts = new Map(rows.map((row) => [row.id, row.gifts]))
+  assert.deepEqual(
+    customers.map((id) => gifts.get(id)),
+    [3, 1, 1],
+  )
+})
+
 test('20 no report of a device leads to a grant', async () => {
   const scope = await world.scope()
   await world.feature(scope, 'credits')

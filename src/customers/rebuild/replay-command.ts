@@ -2,7 +2,7 @@ import type { Tx } from '../../db/pool.ts'
 import type { Happening, Json, JsonObject } from '../../events/index.ts'
 import { StartError } from '../../kernel/start-error.ts'
 import type { PropertyEdit } from '../directives.ts'
-import { writeEdit } from '../edit.ts'
+import { writeEdits } from '../edit.ts'
 import { selectNames } from '../load-store.ts'
 import { mergeCustomers } from '../merge.ts'
 import { byDistinctId, getCustomer } from '../read.ts'
@@ -40,7 +40,7 @@ export async function replayCommand(tx: Tx, shadow: Shadow, { name, body, pos }:
 async function patch(tx: Tx, shadow: Shadow, body: JsonObject): Promise<void> {
   const ids = await idsOf(tx, shadow, textOf(body.customer_id))
   if (!ids || (await anyIncomplete(tx, ids.distinctIds))) return
-  await writeEdit(tx, shadow.scope, { customerId: ids.id, edit: editOf(body), now: Number(body.at) })
+  await writeEdits(tx, shadow.scope, [{ customerId: ids.id, edit: editOf(body) }], Number(body.at))
 }
 
 async function resolve(tx: Tx, shadow: Shadow, body: JsonObject): Promise<void> {
@@ -51,7 +51,7 @@ async function resolve(tx: Tx, shadow: Shadow, body: JsonObject): Promise<void> 
   await seedIds(tx, shadow, new Map([[distinctId, Number(body.at)]]))
   if (!(await byDistinctId(tx, scope, distinctId))) await bear(tx, scope, new Map([[distinctId, Number(body.at)]]))
   const customer = await byDistinctId(tx, scope, distinctId)
-  if (customer) await writeEdit(tx, scope, { customerId: customer.id, edit: editOf(body), now: Number(body.at) })
+  if (customer) await writeEdits(tx, scope, [{ customerId: customer.id, edit: editOf(body) }], Number(body.at))
 }
 
 async function merge(tx: Tx, shadow: Shadow, body: JsonObject): Promise<void> {

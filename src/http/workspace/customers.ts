@@ -13,7 +13,7 @@ import {
 } from '../../customers/index.ts'
 import type { Pool, Sql } from '../../db/pool.ts'
 import type { Warning } from '../../events/index.ts'
-import { tellEdit } from '../../journeys/index.ts'
+import { tellEdits } from '../../journeys/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Refusal, refuse } from '../../kernel/errors.ts'
 import type { Scope } from '../../tenancy/index.ts'
@@ -177,7 +177,7 @@ export function customers(
       const { customer: before, scope } = await findCustomer(change.tx, change.scopes(), params.id)
       const now = clock.now()
       const { customer, warnings, pos } = await patchProperties(change.tx, scope, before.id, edit, now)
-      await tellEdit(change.tx, scope, { customerId: customer.id, pos, now })
+      await tellEdits(change.tx, scope, [{ customerId: customer.id, pos }], now)
       const states = { before: showCustomer(before, scope), after: showCustomer(customer, scope, warnings) }
       await change.audit('update', 'customer', states.after.id, states)
       return { status: 200, body: states.after }

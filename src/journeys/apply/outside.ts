@@ -1,4 +1,4 @@
-import { patchProperties } from '../../customers/index.ts'
+import { patchMany } from '../../customers/index.ts'
 import type { Tx } from '../../db/pool.ts'
 import { grantUnits, publishedFeatures } from '../../entitlements/index.ts'
 import { appendEmitted } from '../../events/index.ts'
@@ -6,7 +6,7 @@ import { recordExposures } from '../../experiences/index.ts'
 import { must } from '../../kernel/assert.ts'
 import { uuidV5 } from '../../kernel/ids.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import { tellEdit } from '../intake/touch.ts'
+import { tellEdits } from '../intake/touch.ts'
 import { selectDistinctIds } from '../store/facts-store.ts'
 import type { Ms } from '../types.ts'
 import { effectsOf } from './effects-of.ts'
@@ -107,13 +107,12 @@ async function emit(
   }
 }
 
-/** At once, at a position of the lane, as every edit. */
+/** At once, each at a position of the lane, as every edit. */
 async function edit(tx: Tx, scope: Scope, taken: readonly Taken[], now: Ms): Promise<void> {
-  for (const { effect, journey } of effectsOf(taken, 'append')) {
-    if (effect.what !== 'properties') continue
+  const edits = effectsOf(taken, 'append').flatMap(({ effect, journey: { customerId } }) => {
+    if (effect.what !== 'properties') return []
     const { set, setOnce, increment, unset } = effect
-    const written = { set, set_once: setOnce, increment, unset }
-    const { customer, pos } = await patchProperties(tx, scope, journey.customerId, written, now)
-    await tellEdit(tx, scope, { customerId: customer.id, pos, now })
-  }
+    return [{ customerId, edit: { set, set_once: setOnce, increment, unset } }]
+  })
+  if (edits.length > 0) await tellEdits(tx, scope, await patchMany(tx, scope, edits, now), now)
 }

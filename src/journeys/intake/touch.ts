@@ -5,14 +5,20 @@ import { insertInbox } from './inbox-store.ts'
 import { selectPublishedRevision } from './watched-store.ts'
 
 /**
- * What journeys have to know of an edit of properties that no event tells: whoever is not eligible any more may have to leave.
- * At the edit's position in the lane.
+ * What journeys have to know of edits of properties that no event tells: whoever is not eligible any more may have to leave.
+ * At the edits' positions in the lane.
  */
-export async function tellEdit(
+export async function tellEdits(
   tx: Tx,
   scope: Scope,
-  { customerId, pos, now }: { customerId: string; pos: bigint; now: Ms },
+  edits: readonly { customerId: string; pos: bigint }[],
+  now: Ms,
 ): Promise<void> {
-  if ((await selectPublishedRevision(tx, scope)) === null) return
-  await insertInbox(tx, scope, [{ customerId, pos, n: 0, receivedAt: now, body: { kind: 'touched' } }])
+  if (edits.length === 0 || (await selectPublishedRevision(tx, scope)) === null) return
+  const touched = { n: 0, receivedAt: now, body: { kind: 'touched' } } as const
+  await insertInbox(
+    tx,
+    scope,
+    edits.map(({ customerId, pos }) => ({ customerId, pos, ...touched })),
+  )
 }
