@@ -25,22 +25,28 @@ export interface ScopedJourney {
   journey: Journey
 }
 
-const lock = (name: string, how: string): Statement => ({
+/** A probe of the primary key for each. */
+const byKeys = (name: string, columns: string, how: string): Statement => ({
   name,
   text: `
     select k.scope_id, j.*
     from unnest($1::int[], $2::uuid[]) as k(scope_id, id)
     cross join lateral (
-      select ${journeyColumns}
+      select ${columns}
       from journey
       where scope_id = k.scope_id
         and id = k.id
       limit 1
-      for no key update ${how}
+      ${how}
     ) j`,
 })
-const lockAll = lock('journeys_lock', '')
-const lockFree = lock('journeys_lock_free', 'skip locked')
+const lockAll = byKeys('journeys_lock', journeyColumns, 'for no key update')
+const lockFree = byKeys('journeys_lock_free', journeyColumns, 'for no key update skip locked')
+const exist = byKeys('journeys_exist', 'id', '')
+
+function keyArrays(keys: readonly JourneyKey[]): [Buffer, Buffer] {
+  return [int4s(keys.map(({ scopeId }) => scopeId)), uuids(keys.map(({ journeyId }) => journeyId))]
+}
 
 /** Locked in the order of the keys, which is everybody's. `skipLocked` leaves out those that somebody holds. */
 export async function lockJourneys(
@@ -49,11 +55,7 @@ export async function lockJourneys(
   { skipLocked = false } = {},
 ): Promise<ScopedJourney[]> {
   if (keys.length === 0) return []
-  const sorted = keys.toSorted(byKey)
-  const rows = await raw(client, skipLocked ? lockFree : lockAll, [
-    int4s(sorted.map(({ scopeId }) => scopeId)),
-    uuids(sorted.map(({ journeyId }) => journeyId)),
-  ])
+  const rows = await raw(client, skipLocked ? lockFree : lockAll, keyArrays(keys.toSorted(byKey)))
   return rows.map((row) => ({ scopeId: Number(row[0]), journey: journeyOf(row, 1) }))
 }
 
@@ -62,27 +64,10 @@ export function byKey(a: JourneyKey, b: JourneyKey): number {
   return a.journeyId < b.journeyId ? -1 : Number(a.journeyId > b.journeyId)
 }
 
-const exist: Statement = {
-  name: 'journeys_exist',
-  text: `
-    select j.id
-    from unnest($1::int[], $2::uuid[]) as k(scope_id, id)
-    cross join lateral (
-      select id
-      from journey
-      where scope_id = k.scope_id
-        and id = k.id
-      limit 1
-    ) j`,
-}
-
 /** Ids of those that are there, whoever holds them. */
 export async function selectExisting(client: pg.ClientBase, keys: readonly JourneyKey[]): Promise<Set<string>> {
-  const rows = await raw(client, exist, [
-    int4s(keys.map(({ scopeId }) => scopeId)),
-    uuids(keys.map(({ journeyId }) => journeyId)),
-  ])
-  return new Set(rows.map(([id]) => id ?? ''))
+  const rows = await raw(client, exist, keyArrays(keys))
+  return new Set(rows.map(([, id]) => id ?? ''))
 }
 
 const insert: Statement = {
