@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises'
+import { freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isAlive } from '../../src/db/embedded/process.ts'
@@ -13,7 +13,7 @@ export const templateDatabase = 'turnpike_template'
 
 /** A PostgreSQL of its own in a temporary folder with the template in it; gone without a trace when disposed. */
 export async function startTestServer(): Promise<{ url: string } & AsyncDisposable> {
-  const dataDir = await temporaryFolder()
+  const dataDir = await folderIn(await fastPlace())
   const server = await startEmbedded({ dataDir, log: silent })
   const stop = async () => {
     await server[Symbol.asyncDispose]()
@@ -31,9 +31,28 @@ export async function startTestServer(): Promise<{ url: string } & AsyncDisposab
 /** A log for parts whose words a test does not look at. */
 export const silent = { info() {}, warn() {}, error() {} }
 
-/** Open to the user that PostgreSQL runs as when the tests run as root. */
-export async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(process.env.TEST_FOLDER ?? tmpdir(), 'turnpike-test-'))
+/**
+ * Where the server's files lie: in memory where there is plenty, since making and dropping a database for each test file took a
+ * third of the tests' time on a disk.
+ */
+async function fastPlace(): Promise<string> {
+  const memory = '/dev/shm'
+  const room = await statfs(memory).catch(() => null)
+  const fits = room !== null && room.bavail * room.bsize > memoryBytesMin && freemem() > memoryBytesMin
+  return fits ? memory : temporaryPlace()
+}
+
+const memoryBytesMin = 8 * 1024 ** 3
+
+const temporaryPlace = () => process.env.TEST_FOLDER ?? tmpdir()
+
+/** On the disk. Open to the user that PostgreSQL runs as when the tests run as root. */
+export function temporaryFolder(): Promise<string> {
+  return folderIn(temporaryPlace())
+}
+
+async function folderIn(place: string): Promise<string> {
+  const folder = await mkdtemp(join(place, 'turnpike-test-'))
   await chmod(folder, 0o755)
   return folder
 }
