@@ -6,7 +6,7 @@ import type { Metric, MetricsOptions, Sample } from './http/app/metrics.ts'
 import { selectEngineGauges, selectIntakeGauges } from './journeys/index.ts'
 import type { HistogramCounts } from './kernel/histogram.ts'
 import { storeLateMsBuyer, storeLateMsTester } from './kernel/limits.ts'
-import { selectInboxFigures, selectOutboxFigures } from './purchases/index.ts'
+import { selectHistoryLag, selectInboxFigures, selectOutboxFigures } from './purchases/index.ts'
 
 export interface Figures {
   pool: Pool
@@ -111,6 +111,11 @@ function databaseMetrics(pool: Pool): Metric[] {
     gauge('store_inbox_dead', 'Notifications of stores that were given up', async () => [
       { value: (await inbox()).dead },
     ]),
+    gauge(
+      'appstore_history_lag_seconds',
+      "Time since Apple's history of notifications was last read to its end, of the live app that is furthest behind",
+      async () => [{ value: await selectHistoryLag(pool) }],
+    ),
     gauge(
       'journey_timer_lag_seconds',
       'Time since the oldest timer of a journey was due that has not fired',

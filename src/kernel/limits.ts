@@ -566,6 +566,18 @@ export const storeOutboxWaitMsMax = 900_000
 export const voidedListEveryMs = 24 * 3600_000
 export const voidedLookMs = 5000
 export const voidedPagesMax = 100
+/** Apple's history of notifications is read this often. Whoever did not for longer than the second was away, and reads everything. */
+export const historyEveryMs = 15 * 60_000
+export const historyAwayMs = 30 * 60_000
+/** What was under way at the end of a span is read with the next one. */
+export const historyOverlapMs = 3600_000
+/** Histories read at once, and pages of twenty of each before others have their turn. */
+export const historiesAtOnce = 4
+export const historyPagesAtOnce = 50
+/** A page takes less; each one begins the lease anew. */
+export const historyLeaseMs = 60_000
+export const historyLookMs = 2000
+export const historyRetryMs = 5 * 60_000
 /** A store that was not told for so long is an alert: testers' purchases are taken back after three minutes, buyers' after three days. */
 export const storeLateMsTester = 60_000
 export const storeLateMsBuyer = 24 * 3600_000

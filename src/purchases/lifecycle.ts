@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { storeLookMs, tokenBackfillLookMs, voidedLookMs } from '../kernel/limits.ts'
+import { historyLookMs, storeLookMs, tokenBackfillLookMs, voidedLookMs } from '../kernel/limits.ts'
 import { unseal } from '../kernel/seal.ts'
 import type { AppStoreApi } from './apple/api.ts'
 import type { AppStoreServices } from './apple/genuine.ts'
@@ -22,6 +22,7 @@ import { receivePlay } from './notifications/receive-play.ts'
 import { existsApp, selectScope, selectScopesOfApp } from './notifications/scopes-store.ts'
 import type { OutboxRow } from './outbox/outbox-store.ts'
 import { startPump, type Told } from './outbox/pump.ts'
+import { readHistories } from './polls/history.ts'
 import { pollDue } from './polls/poll.ts'
 import { readVoidedLists } from './polls/voided.ts'
 import type { StoreServices } from './purchase.ts'
@@ -43,8 +44,7 @@ export interface LifecycleParts {
 
 /** Takes what stores send, in a process that serves the API. */
 export function createReceivers({ services, appStore, log }: Pick<LifecycleParts, 'services' | 'appStore' | 'log'>) {
-  const { pool, sealingKey } = services
-  const inbox: InboxServices = { pool, sealingKey, log, appsOf: (appId, store) => appsOf(services, appId, store) }
+  const inbox: InboxServices = inboxOf(services, log)
   const verifyPush = createVerifyPush()
   return {
     receiveAppStore: (call: Parameters<typeof receiveAppStore>[1]) => receiveAppStore({ ...inbox, appStore }, call),
@@ -88,21 +88,24 @@ export function startLifecycle(parts: LifecycleParts): Lifecycle {
   const lists = repeat(log, voidedLookMs, () =>
     readVoidedLists({ ...playLifecycle, appOf, api: play.api, quota: play.quota }),
   )
+  const histories = repeat(log, historyLookMs, (stop) =>
+    readHistories({ inbox: inboxOf(services, log), appStore, appOf }, stop),
+  )
   const backfills = repeat(log, tokenBackfillLookMs, () => backfillTokens(services))
   return {
     wake: pump.wake,
     async [Symbol.asyncDispose]() {
-      await Promise.all([pump, inbox, polls, lists, backfills].map((each) => each[Symbol.asyncDispose]()))
+      await Promise.all([pump, inbox, polls, lists, histories, backfills].map((each) => each[Symbol.asyncDispose]()))
     },
   }
 }
 
 /** Works as long as there is something to do, and looks again a little later. */
-function repeat(log: Log, everyMs: number, work: () => Promise<number>): AsyncDisposable {
+function repeat(log: Log, everyMs: number, work: (stop: AbortSignal) => Promise<number>): AsyncDisposable {
   const stop = new AbortController()
   async function run(): Promise<void> {
     while (!stop.signal.aborted) {
-      const done = await work().catch((error: unknown) => {
+      const done = await work(stop.signal).catch((error: unknown) => {
         log.warn({ err: error }, 'purchases that are due could not be read')
         return 0
       })
@@ -135,6 +138,11 @@ function hintIn({ payload }: InboxRow, token: string) {
     bought: bought === 'subscription' || bought === 'one_time' ? bought : null,
     voided: typeof orderId === 'string' && isWhole === true && typeof at === 'number' ? { orderId, at } : null,
   } as const
+}
+
+function inboxOf(services: StoreServices, log: Log): InboxServices {
+  const { pool, sealingKey } = services
+  return { pool, sealingKey, log, appsOf: (appId, store) => appsOf(services, appId, store) }
 }
 
 async function appsOf({ pool, loadStoreApp }: StoreServices, appId: string, store: Store): Promise<StoreApp[] | null> {

@@ -26,25 +26,32 @@ export const appleNotificationsApi: Routes = {
   }),
 
   'POST /appstore/inApps/v1/notifications/history': withBearer(async (sim, app, request) => {
+    // The codes are Apple's.
     const { startDate, endDate, notificationType, notificationSubtype, transactionId, onlyFailures } = recordOf(request)
-    if (typeof startDate !== 'number') throw appleError(400, 4000013, 'Invalid request. The start date is invalid.')
-    if (typeof endDate !== 'number') throw appleError(400, 4000014, 'Invalid request. The end date is invalid.')
-    const from = Number(request.query.get('paginationToken')?.replace(/^sim-/, '') ?? 0)
-    if (Number.isNaN(from)) throw appleError(400, 4000015, 'Invalid request. The pagination token is invalid.')
-    const all = app.deliveries.filter(
-      ({ createdAt, payload, attempts }) =>
-        createdAt >= startDate &&
-        createdAt < endDate &&
-        (notificationType === undefined || payload.notificationType === notificationType) &&
-        (notificationSubtype === undefined || payload.subtype === notificationSubtype) &&
-        (transactionId === undefined || isAbout(payload, transactionId)) &&
-        (onlyFailures !== true || attempts.at(-1)?.result !== 'SUCCESS'),
-    )
-    const page = all.slice(from, from + pageSize)
-    const hasMore = from + page.length < all.length
+    if (typeof startDate !== 'number') throw appleError(400, 4000015, 'Invalid request. The start date is invalid.')
+    if (typeof endDate !== 'number') throw appleError(400, 4000016, 'Invalid request. The end date is invalid.')
+    if (startDate >= endDate)
+      throw appleError(400, 4000013, 'Invalid request. The end date precedes the start date or the dates are equal.')
+    const after = request.query.get('paginationToken')
+    const from = after === null ? 0 : app.deliveries.findIndex(({ id }) => `sim-${id}` === after) + 1
+    if (after !== null && from === 0)
+      throw appleError(400, 4000014, 'Invalid request. The pagination token is invalid.')
+    const all = app.deliveries
+      .slice(from)
+      .filter(
+        ({ createdAt, payload, attempts }) =>
+          createdAt >= startDate &&
+          createdAt < endDate &&
+          (notificationType === undefined || payload.notificationType === notificationType) &&
+          (notificationSubtype === undefined || payload.subtype === notificationSubtype) &&
+          (transactionId === undefined || isAbout(payload, transactionId)) &&
+          (onlyFailures !== true || attempts.at(-1)?.result !== 'SUCCESS'),
+      )
+    const page = all.slice(0, pageSize)
+    const hasMore = page.length < all.length
     return {
       body: {
-        ...(hasMore ? { paginationToken: `sim-${from + page.length}` } : {}),
+        ...(hasMore ? { paginationToken: `sim-${page.at(-1)?.id}` } : {}),
         hasMore,
         notificationHistory: await Promise.all(
           page.map(async (delivery) => told(await signedPayloadOf(sim, app, delivery), delivery)),

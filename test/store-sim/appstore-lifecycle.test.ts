@@ -274,7 +274,8 @@ test('the history of notifications is paged and filtered, and says what came of 
   const failed = (await ask('', { ...all, onlyFailures: true, notificationType: 'DID_RENEW', transactionId: held.id }))
     .body
   assert.equal(failed.notificationHistory.length, 20)
-  assert.equal((await ask('', { ...all, startDate: 'today' })).body.errorCode, 4000013)
+  assert.equal((await ask('', { ...all, startDate: 'today' })).body.errorCode, 4000015)
+  assert.equal((await ask('?paginationToken=sim-none', all)).body.errorCode, 4000014)
 })
 
 test('a test notification is sent and its fate is told', async () => {

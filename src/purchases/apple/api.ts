@@ -14,6 +14,15 @@ export type AppStoreAnswer =
   | { kind: 'refused' }
   | { kind: 'silent'; retryAfterS: number | null }
 
+/** Of a span of time, in Unix milliseconds. */
+export interface HistoryPage {
+  startDate: number
+  endDate: number
+  onlyFailures: boolean
+  /** Null: the first page. */
+  paginationToken: string | null
+}
+
 export interface AppStoreApi {
   /** Reads `path`, asked once more where Apple says that it may only be late. */
   read: (app: StoreApp, environment: StoreEnvironment, path: string, signal: AbortSignal) => Promise<AppStoreAnswer>
@@ -23,6 +32,13 @@ export interface AppStoreApi {
     request: { path: string; body: object },
     signal: AbortSignal,
   ) => Promise<AppStoreAnswer>
+  /** Up to twenty notifications. Declined: it takes neither the span nor the page as they are. */
+  history: (
+    app: StoreApp,
+    environment: StoreEnvironment,
+    page: HistoryPage,
+    signal: AbortSignal,
+  ) => Promise<AppStoreAnswer | { kind: 'declined' }>
 }
 
 const bases = {
@@ -61,9 +77,9 @@ export function createAppStoreApi(clock: Clock): AppStoreApi {
   async function ask(
     app: StoreApp,
     environment: StoreEnvironment,
-    { method, path, body }: { method: 'GET' | 'PUT'; path: string; body?: object },
+    { method, path, body }: { method: 'GET' | 'POST' | 'PUT'; path: string; body?: object },
     signal: AbortSignal,
-  ): Promise<AppStoreAnswer & { isLate?: boolean }> {
+  ): Promise<AppStoreAnswer & { isLate?: boolean; status?: number }> {
     const base = app.credentials.endpoints?.appstoreApi ?? (environment === 'xcode' ? undefined : bases[environment])
     const key = app.credentials.appstore?.api
     const token = key && (await bearerOf(app, key))
@@ -78,7 +94,7 @@ export function createAppStoreApi(clock: Clock): AppStoreApi {
     const isLate = lateCodes.has(Number(errorCode))
     if (status === 404 || isLate) return { kind: 'missing', isLate }
     if (status === 401 || status === 403) return { kind: 'refused' }
-    return { kind: 'silent', retryAfterS }
+    return { kind: 'silent', retryAfterS, status }
   }
 
   return {
@@ -87,5 +103,11 @@ export function createAppStoreApi(clock: Clock): AppStoreApi {
       return answer.isLate && !signal.aborted ? ask(app, environment, { method: 'GET', path }, signal) : answer
     },
     write: (app, environment, { path, body }, signal) => ask(app, environment, { method: 'PUT', path, body }, signal),
+    async history(app, environment, { paginationToken, ...body }, signal) {
+      const query = paginationToken === null ? '' : `?${new URLSearchParams({ paginationToken }).toString()}`
+      const path = `/inApps/v1/notifications/history${query}`
+      const answer = await ask(app, environment, { method: 'POST', path, body }, signal)
+      return answer.status === 400 ? { kind: 'declined' } : answer
+    },
   }
 }

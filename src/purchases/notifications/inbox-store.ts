@@ -15,13 +15,16 @@ export interface InboxInsert {
 
 const nowMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`
 
-export async function insertInbox(sql: Sql, row: InboxInsert): Promise<void> {
-  await sql.query(
+/** False: it was there already. */
+export async function insertInbox(sql: Sql, row: InboxInsert): Promise<boolean> {
+  const rows = await sql.query<{ id: bigint }>(
     `insert into store_inbox (scope_id, app_id, store, notification_id, trust, kind, payload, received_at_ms, due_at_ms)
      values ($1, $2, $3, $4, $5, $6, $7::jsonb, ${nowMs}, ${nowMs})
-     on conflict (app_id, store, notification_id) do nothing`,
+     on conflict (app_id, store, notification_id) do nothing
+     returning id`,
     [row.scopeId, row.appId, row.store, row.notificationId, row.trust, row.kind, JSON.stringify(row.payload)],
   )
+  return rows.length > 0
 }
 
 export interface InboxRow {
@@ -55,12 +58,19 @@ export async function takeInbox(sql: Sql, { max, leaseMs }: { max: number; lease
   )
 }
 
+/** What a notification said is kept for as long as it may be processed: of one that was, nothing is needed but its id. */
 export async function endInbox(
   sql: Sql,
   id: bigint,
   { status, error }: { status: 'done' | 'ignored' | 'dead'; error: string | null },
 ): Promise<void> {
-  await sql.query(`update store_inbox set status = $2, error = $3, due_at_ms = null where id = $1`, [id, status, error])
+  await sql.query(
+    `update store_inbox
+     set status = $2, error = $3, due_at_ms = null,
+       payload = case when $2 = 'dead' then payload else payload - 'sealed' end
+     where id = $1`,
+    [id, status, error],
+  )
 }
 
 export async function postponeInbox(
@@ -68,7 +78,13 @@ export async function postponeInbox(
   id: bigint,
   { waitMs, error }: { waitMs: number; error: string },
 ): Promise<void> {
-  await sql.query(`update store_inbox set error = $3, due_at_ms = ${nowMs} + $2 where id = $1`, [id, waitMs, error])
+  await sql.query(
+    `update store_inbox
+     set error = $3, due_at_ms = ${nowMs} + $2
+     where id = $1
+       and status = 'waiting'`,
+    [id, waitMs, error],
+  )
 }
 
 export interface InboxFigures {
@@ -77,6 +93,7 @@ export interface InboxFigures {
   oldestSeconds: number
 }
 
+/** Uses store_inbox_due and store_inbox_dead. */
 export async function selectInboxFigures(sql: Sql): Promise<InboxFigures> {
   const [row] = await sql.query<InboxFigures>(
     `select count(*) filter (where status = 'waiting')::int as waiting,

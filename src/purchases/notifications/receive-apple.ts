@@ -29,9 +29,25 @@ export async function receiveAppStore(
   if (apps === null) throw refuse('not_found')
   if (apps.length === 0)
     throw refuse('service_unavailable', { message: 'The App Store is not configured for this app.' })
-  const { app, payload } = await signedFor(services.appStore, apps, signedPayload)
-  await insertInbox(services.pool, {
-    ...{ scopeId: app.scope.scopeId, appId, store: 'appstore', trust: app.scope.environment },
+  const taken = await takeSigned(services, apps, signedPayload)
+  if (taken === 'undecided') throw refuse('service_unavailable', { message: 'The signature cannot be verified now.' })
+  if (taken === 'foreign') throw refuse('notification_unverified')
+}
+
+/** `foreign`: the App Store did not sign it for this app. `undecided`: that cannot be said now. */
+export type Taken = 'new' | 'known' | 'foreign' | 'undecided'
+
+/** Stores a notification that was sent, or that the history tells of: once, by its id. `apps`: see `appsOf`. */
+export async function takeSigned(
+  services: InboxServices & { appStore: AppStoreServices },
+  apps: readonly StoreApp[],
+  signedPayload: string,
+): Promise<Taken> {
+  const signed = await signedFor(services.appStore, apps, signedPayload)
+  if (typeof signed === 'string') return signed
+  const { app, payload } = signed
+  const isNew = await insertInbox(services.pool, {
+    ...{ scopeId: app.scope.scopeId, appId: app.appId, store: 'appstore', trust: app.scope.environment },
     notificationId: typeof payload.notificationUUID === 'string' ? payload.notificationUUID : '',
     kind: [payload.notificationType, payload.subtype]
       .filter((word) => typeof word === 'string')
@@ -39,6 +55,7 @@ export async function receiveAppStore(
       .slice(0, 200),
     payload: { sealed: seal(services.sealingKey, inboxContext, signedPayload), sha256: hash('sha256', signedPayload) },
   })
+  return isNew ? 'new' : 'known'
 }
 
 /** The environment whose roots it chains to: live first, for what only a test root signed may touch test data only. */
@@ -46,15 +63,14 @@ async function signedFor(
   appStore: AppStoreServices,
   apps: readonly StoreApp[],
   signedPayload: string,
-): Promise<{ app: StoreApp; payload: JsonObject }> {
+): Promise<{ app: StoreApp; payload: JsonObject } | 'foreign' | 'undecided'> {
   let isOurFault = false
   for (const app of apps) {
     const payload = await readNotification(appStore, app, signedPayload)
     if (payload === 'no_trust') isOurFault = true
     else if (payload !== null) return { app, payload }
   }
-  if (isOurFault) throw refuse('service_unavailable', { message: 'The signature cannot be verified now.' })
-  throw refuse('notification_unverified')
+  return isOurFault ? 'undecided' : 'foreign'
 }
 
 /** Null: not signed by whom the app trusts, or about another app. */

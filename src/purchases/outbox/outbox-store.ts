@@ -62,7 +62,7 @@ export interface OutboxFigures {
   late: number
 }
 
-/** `store_outbox_due` holds the waiting ones only; the dead are few. */
+/** Uses store_outbox_due and store_outbox_dead. */
 export async function selectOutboxFigures(
   sql: Sql,
   lateAfterMs: { tester: number; buyer: number },
