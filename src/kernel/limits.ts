@@ -626,5 +626,9 @@ export const cardGraceHoursMax = 60 * 24
 export const cardSignatureAgeSMax = 300
 /** Stripe charges a renewal about an hour after the period's end. */
 export const cardRenewalMs = 2 * 3600_000
+/** Paid invoices of a subscription that are looked at: most often the newest few, else pages of what Stripe gives at once. */
+export const cardInvoicesFirst = 24
+export const stripePageMax = 100
+export const cardInvoicePagesMax = 10
 /** A page that nobody heard of is asked for again with the same idempotency key: Stripe remembers it for a day. */
 export const checkoutOpeningMsMax = 20 * 3600_000

@@ -3,6 +3,13 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
+/** The same of every text in a JSON value: JSON writes NUL and lone surrogates, and nothing else, as these escapes. */
+export function isStorableJson(value: unknown): boolean {
+  return !unstorable.test(JSON.stringify(value) ?? '')
+}
+
+const unstorable = /\\u0000|\\ud[89a-f][0-9a-f]{2}/
+
 /** Empty, or nothing but white space: that of Unicode (which knows U+0085) or of JavaScript (which knows U+FEFF). */
 export function isBlank(text: string): boolean {
   const first = text.charCodeAt(0)

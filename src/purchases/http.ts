@@ -1,10 +1,11 @@
 import { systemClock } from '../kernel/clock.ts'
 import { storeAnswerBytesMax, storeCallMsMax, storeRetryAfterSMax } from '../kernel/limits.ts'
+import { isStorableJson } from '../kernel/text.ts'
 
 /** What a store said, and when it was asked, or that it said nothing we could read. Holds no address: those of Google Play carry purchase tokens. */
 export type StoreAnswer =
   | { kind: 'answered'; status: number; body: unknown; retryAfterS: number | null; sentAt: number }
-  /** No connection, no answer in time, too much of it, or a 200 that is no JSON. */
+  /** No connection, no answer in time, too much of it, or a 200 that is no JSON, or none that can be stored. */
   | { kind: 'silent'; why: string }
 
 export interface StoreRequest {
@@ -41,6 +42,7 @@ async function callOnce({ method, url, headers = {}, body }: StoreRequest, signa
     if (text === undefined) return { kind: 'silent', why: 'the answer is too large' }
     const parsed = parse(text)
     if (status === 200 && parsed === undefined && text !== '') return { kind: 'silent', why: 'the answer is no JSON' }
+    if (status === 200 && !isStorableJson(parsed)) return { kind: 'silent', why: 'a text of it cannot be stored' }
     return { kind: 'answered', status, body: parsed, retryAfterS: seconds(response.headers.get('retry-after')), sentAt }
   } catch (error) {
     return { kind: 'silent', why: nameOf(error) }

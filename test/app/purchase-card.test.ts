@@ -87,18 +87,52 @@ describe('200', () => {
     assert.equal(new Set(ids).size, 5)
   })
 
-  test('when Stripe was not heard, the same page is asked for again with the same key', async () => {
+  /** The keys that a page was asked for with: by a command whose first try fails so, and by its second. */
+  async function keysAfter(
+    fault: ReturnType<NonNullable<typeof store.fault>>,
+    code: string,
+  ): Promise<[string, string]> {
     const who = someone()
-    store.fault = (call) => (call.startsWith('POST') ? { status: 500 } : undefined)
+    store.fault = () => fault
     const answer = await checkout(who, ['monthly'])
-    assertRefused(answer, 503, 'stripe_purchase_unavailable')
+    assert.equal(answer.body.code, code)
     store.fault = undefined
-    const { status } = await checkout(who, ['monthly'])
-    assert.equal(status, 200)
-    const keys = opened()
-      .slice(-3)
-      .map(({ headers }) => headers['idempotency-key'])
-    assert.equal(new Set(keys).size, 1)
+    assert.equal((await checkout(who, ['monthly'])).status, 200)
+    const [first, second] = opened()
+      .slice(-2)
+      .map(({ headers }) => String(headers['idempotency-key']))
+    return [String(first), String(second)]
+  }
+
+  test('when Stripe was not heard, or would not listen, the same page is asked for again with the same key', async () => {
+    for (const fault of ['silence', { status: 429 }, { status: 200, body: '{"id":' }] as const) {
+      const [first, second] = await keysAfter(fault, 'stripe_purchase_unavailable')
+      assert.equal(second, first)
+    }
+  })
+
+  test('what Stripe refused or failed at it would say to that key for a day: the next try has another one', async () => {
+    const [failed, after] = await keysAfter({ status: 500 }, 'stripe_purchase_unavailable')
+    assert.notEqual(after, failed)
+    const refusal = { status: 400, body: '{"error":{"code":"resource_missing"}}' }
+    const [refused, mended] = await keysAfter(refusal, 'stripe_purchase_invalid')
+    assert.notEqual(mended, refused)
+  })
+
+  test('of several prices the first by id is sold', async () => {
+    const prices = ['price_several_c', 'price_several_a', 'price_several_b']
+    const { id } = await cards.project.post('/products', {
+      ...{ project_id: cards.project.id, key: 'several', name: 'Several', type: 'subscription' },
+      ...{ grants: [{ feature: 'pro' }], stores: prices.map((price) => ({ store: 'stripe', product_id: price })) },
+    })
+    const sold = async () => {
+      assert.equal((await checkout(someone(), ['several'])).status, 200)
+      return opened().at(-1)?.form.get('line_items[0][price]')
+    }
+    assert.equal(await sold(), 'price_several_a')
+    const stores = prices.toSpliced(1, 1).map((price) => ({ store: 'stripe', product_id: price }))
+    await cards.project.patch(`/products/${id}`, { stores })
+    assert.equal(await sold(), 'price_several_b')
   })
 
   test('people return to addresses on the list only, with any query', async () => {
@@ -212,6 +246,8 @@ describe('503', () => {
     ['the key is refused', { status: 401 }],
     ['Stripe wants us to wait', { status: 429, headers: { 'retry-after': '7' } }],
     ['the answer is no page', { status: 200, body: '{"id":1}' }],
+    ['the page is no page', { status: 200, body: '{"id":"cs_1","url":"javascript:alert(1)","expires_at":2000000000}' }],
+    ['the page is there for ever', { status: 200, body: '{"id":"cs_1","url":"https://a.example/","expires_at":9e15}' }],
     ['the answer is no JSON', { status: 200, body: '<html>' }],
   ] as const) {
     test(`stripe_purchase_unavailable: ${name}`, async () => {

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { must } from '../../src/kernel/assert.ts'
 import { randomText } from '../../src/kernel/ids.ts'
 
@@ -20,6 +21,12 @@ export interface SentEvent {
   raw?: string
 }
 
+interface Fault {
+  status: number
+  body?: string
+  headers?: Record<string, string>
+}
+
 export interface CardStore extends AsyncDisposable {
   url: string
   secretKey: string
@@ -28,7 +35,12 @@ export interface CardStore extends AsyncDisposable {
   objects: Map<string, Thing>
   /** `POST /v1/checkout/sessions`, with what was sent. */
   calls: { call: string; form: URLSearchParams; headers: IncomingMessage['headers'] }[]
-  fault: ((call: string) => { status: number; body?: string; headers?: Record<string, string> } | undefined) | undefined
+  /** What it does instead of answering; `silence`: it hangs up. */
+  fault: ((call: string) => Fault | 'silence' | undefined) | undefined
+  /** What it says instead of the truth: the content of an answer as it would be. */
+  bend: ((call: string, content: unknown) => unknown) | undefined
+  /** How long it thinks about each answer. */
+  slowMs: number
   /** Prices that stay with one payment; every other one renews each month. */
   once: Set<string>
   get: (id: string) => Thing
@@ -40,6 +52,8 @@ export interface CardStore extends AsyncDisposable {
   chargeOf: (invoiceId: string) => string
   refund: (chargeId: string, amount?: number) => void
   dispute: (chargeId: string, status?: string) => string
+  /** An event as it is sent: the bytes, and the header that vouches for them. */
+  sign: (event: SentEvent) => { raw: string; signature: string | null }
   send: (url: string, event: SentEvent) => Promise<number>
 }
 
@@ -110,12 +124,15 @@ export async function startCardStore(): Promise<CardStore> {
       return { ...shown, payment_intent: { id: session.payment_intent, latest_charge: charge } }
     }
     if (resource === 'invoices' && second === '') {
+      const until = Number(query.get('created[lte]') ?? Number.POSITIVE_INFINITY)
       const own = all('invoice').filter(
-        (one) => one.subscription === query.get('subscription') && one.status === query.get('status'),
+        ({ subscription, status, created }) =>
+          subscription === query.get('subscription') && status === query.get('status') && Number(created) <= until,
       )
       const newest = own.toSorted((a, b) => Number(b.created) - Number(a.created))
+      const after = newest.findIndex(({ id }) => id === query.get('starting_after'))
       return list(
-        newest.map((one) => ({
+        newest.slice(after + 1).map((one) => ({
           ...one,
           charge: one.charge === null ? null : store.get(one.charge as string), // an id, as it was made
           lines: list(one.lines as Thing[]),
@@ -142,13 +159,18 @@ export async function startCardStore(): Promise<CardStore> {
   async function answer(request: IncomingMessage, response: ServerResponse) {
     const body = await text(request)
     const { pathname, searchParams } = new URL(must(request.url, 'a request'), 'http://local')
-    const reply = (status: number, content: unknown) =>
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(content))
     const call = `${request.method} ${pathname}`
+    const reply = (status: number, content: unknown) => {
+      const said = status === 200 && store.bend ? store.bend(call, content) : content
+      response.writeHead(status, { 'content-type': 'application/json' })
+      response.end(typeof said === 'string' ? said : JSON.stringify(said))
+    }
     const form = new URLSearchParams(body)
     store.calls.push({ call, form, headers: request.headers })
+    if (store.slowMs > 0) await sleep(store.slowMs)
     if (request.headers.authorization !== `Bearer ${secretKey}`) return reply(401, { error: { type: 'invalid' } })
     const fault = store.fault?.(call)
+    if (fault === 'silence') return request.socket.destroy()
     if (fault) return response.writeHead(fault.status, fault.headers).end(fault.body ?? '{}')
     if (call === 'POST /v1/checkout/sessions') {
       const key = String(request.headers['idempotency-key'])
@@ -166,7 +188,16 @@ export async function startCardStore(): Promise<CardStore> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const store: CardStore = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    ...{ secretKey, webhookSecret, objects: new Map(), calls: [], fault: undefined, once: new Set() },
+    ...{
+      secretKey,
+      webhookSecret,
+      objects: new Map(),
+      calls: [],
+      fault: undefined,
+      bend: undefined,
+      slowMs: 0,
+      once: new Set(),
+    },
     get: (id) => must(store.objects.get(id), `${id} is known`),
     change(id, change) {
       store.objects.set(id, { ...store.get(id), ...change })
@@ -223,14 +254,20 @@ export async function startCardStore(): Promise<CardStore> {
       store.change(id, { disputed: true })
       return add({ id: `du_${randomText(16)}`, object: 'dispute', charge: id, status })
     },
-    async send(to, { type, object, id = `evt_${randomText(16)}`, secret = webhookSecret, at = Date.now(), ...more }) {
+    sign({ type, object, id = `evt_${randomText(16)}`, secret = webhookSecret, at = Date.now(), ...more }) {
       const raw = more.raw ?? JSON.stringify({ id, object: 'event', type, data: { object: { id: object } } }, null, 2)
       const time = seconds(at)
       const signed = createHmac('sha256', secret).update(`${time}.${raw}`).digest('hex')
-      const header = more.signature === undefined ? `t=${time},v1=${signed},v0=${signed}` : more.signature
+      return { raw, signature: more.signature === undefined ? `t=${time},v1=${signed},v0=${signed}` : more.signature }
+    },
+    async send(to, event) {
+      const { raw, signature } = store.sign(event)
       const response = await fetch(to, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', ...(header === null ? {} : { 'stripe-signature': header }) },
+        headers: {
+          'content-type': 'application/json',
+          ...(signature === null ? {} : { 'stripe-signature': signature }),
+        },
         body: raw,
       })
       await response.text()

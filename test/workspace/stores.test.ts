@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { wireCustomerId } from '../../src/customers/index.ts'
+import {
+  cardGraceHoursMax,
+  checkoutReturnUrlsMax,
+  pollLeaseHoursMax,
+  returnUrlCharsMax,
+  reviewCustomersMax,
+  storeIdCharsMax,
+  tokenNamespacesMax,
+} from '../../src/kernel/limits.ts'
 import { checkLiveCredentials, createLoadStoreApp } from '../../src/purchases/index.ts'
 import { dayMs, testPki } from '../harness/apple-pki.ts'
 import { type Api, assertRefused, auditOf, startApi, type Workspace } from './api.ts'
@@ -165,7 +175,51 @@ describe('store settings', () => {
     assertRefused(await change({ review_customers: ['ada'] }), 400, 'invalid_request', 'review_customers')
     assertRefused(await change({ poll_lease_hours: -1 }), 400, 'invalid_request')
     assertRefused(await change({ anything: 1 }), 400, 'unknown_field')
+    assertRefused(await change({ checkout_return_urls: ['ftp://a.example/'] }), 400, 'invalid_request')
+    assertRefused(await change({ checkout_return_urls: Array(2).fill('https://a.example/') }), 400, 'invalid_request')
+    assertRefused(await change({ card_grace_hours: 0.5 }), 400, 'invalid_request', 'card_grace_hours')
   })
+
+  const many = (n: number, make: (i: number) => string) => Array.from({ length: n }, (_, i) => make(i))
+  const long = (prefix: string, chars: number) => prefix + 'x'.repeat(chars - prefix.length)
+  const bounds: [field: string, most: unknown, beyond: unknown, least?: [unknown, unknown]][] = [
+    [
+      'checkout_return_urls',
+      many(checkoutReturnUrlsMax, (i) => `https://shop.example.com/${i}`),
+      many(checkoutReturnUrlsMax + 1, (i) => `https://shop.example.com/${i}`),
+    ],
+    [
+      'checkout_return_urls',
+      [long('https://shop.example.com/', returnUrlCharsMax)],
+      [long('https://shop.example.com/', returnUrlCharsMax + 1)],
+    ],
+    ['card_grace_hours', cardGraceHoursMax, cardGraceHoursMax + 1, [0, -1]],
+    ['poll_lease_hours', pollLeaseHoursMax, pollLeaseHoursMax + 1, [0, -1]],
+    [
+      'review_customers',
+      many(reviewCustomersMax, () => wireCustomerId(crypto.randomUUID())),
+      many(reviewCustomersMax + 1, () => wireCustomerId(crypto.randomUUID())),
+    ],
+    [
+      'client_token_namespaces',
+      many(tokenNamespacesMax, (i) => `name-${i}`),
+      many(tokenNamespacesMax + 1, (i) => `name-${i}`),
+    ],
+    ['client_token_namespaces', [long('n', storeIdCharsMax)], [long('n', storeIdCharsMax + 1)], [['n'], ['']]],
+  ]
+  for (const [field, most, beyond, [least, below] = [most, beyond]] of bounds) {
+    test(`the limits of ${field} hold, and nothing beyond them: ${JSON.stringify(most).slice(0, 30)}`, async () => {
+      for (const fits of [most, least]) {
+        const { status, body } = await ws.patch(`/apps/${app}/store_settings`, { [field]: fits })
+        assert.deepEqual([status, body[field]], [200, fits], JSON.stringify(body))
+      }
+      for (const wrong of [beyond, below]) {
+        const { status, body } = await ws.patch(`/apps/${app}/store_settings`, { [field]: wrong })
+        assert.deepEqual([status, body.error?.code], [400, 'invalid_request'], JSON.stringify(body))
+      }
+      assert.deepEqual((await ws.get(`/apps/${app}/store_settings`)).body[field], least)
+    })
+  }
 })
 
 describe('store links', () => {

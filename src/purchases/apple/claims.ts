@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../events/index.ts'
+import { isStorableJson } from '../../kernel/text.ts'
 
 /** Which kind of string is expected is decided by who asks, never by the string. */
 export type JwsKind = 'transaction' | 'renewal' | 'notification' | 'app_transaction'
@@ -104,7 +105,7 @@ export function claimsFault(kind: JwsKind, payload: JsonObject): string | undefi
   if (odd !== undefined) return `${odd} is no id`
   const undated = dates.find((name) => payload[name] !== undefined && !isDate(payload[name]))
   if (undated !== undefined) return `${undated} is no instant`
-  if (unstorable.test(JSON.stringify(payload))) return 'a text cannot be stored'
+  if (!isStorableJson(payload)) return 'a text cannot be stored'
   const { environment, type } = payload
   if (environment !== undefined && !(typeof environment === 'string' && environments.has(environment)))
     return 'the environment is unknown'
@@ -122,9 +123,6 @@ function isA(type: 'string' | 'number' | 'boolean', value: Json | undefined): bo
 function isDate(value: Json | undefined): boolean {
   return typeof value === 'number' && value >= 0 && value <= dateMax
 }
-
-/** NUL, and halves of characters: JSON writes just these as escapes. */
-const unstorable = /\\u0000|\\ud[89a-f][0-9a-f]{2}/
 
 function isId(value: Json | undefined): boolean {
   return typeof value === 'string' && value.length > 0 && value.length <= idCharsMax && /^[\x21-\x7e]+$/.test(value)

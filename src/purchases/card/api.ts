@@ -10,7 +10,8 @@ export type CardAnswer =
   /** It does not take the key. */
   | { kind: 'refused' }
   | { kind: 'limited'; retryAfterS: number | null }
-  | { kind: 'silent'; why: string }
+  /** `answered`: with a failure of its own, which it remembers under the idempotency key. */
+  | { kind: 'silent'; why: string; answered: boolean }
 
 export interface CardApi {
   get: (app: StoreApp, path: string, query: Query, signal: AbortSignal) => Promise<CardAnswer>
@@ -61,15 +62,16 @@ function encoded(query: Query): string {
 }
 
 function answerOf(answer: StoreAnswer): CardAnswer {
-  if (answer.kind === 'silent') return answer
+  if (answer.kind === 'silent') return { ...answer, answered: false }
   const { status, body, retryAfterS, sentAt } = answer
   const object = isObject(body) ? body : null
-  if (status === 200) return object ? { kind: 'ok', body: object, sentAt } : { kind: 'silent', why: 'no object' }
+  if (status === 200)
+    return object ? { kind: 'ok', body: object, sentAt } : { kind: 'silent', why: 'no object', answered: false }
   if (status === 404) return { kind: 'missing' }
   if (status === 401 || status === 403) return { kind: 'refused' }
   // 409: another request with the key is under way.
   if (status === 429 || status === 409) return { kind: 'limited', retryAfterS }
-  if (status >= 500 || status < 400) return { kind: 'silent', why: `status ${status}` }
+  if (status >= 500 || status < 400) return { kind: 'silent', why: `status ${status}`, answered: true }
   const error = object && isObject(object.error) ? object.error : {}
   const word = error.code ?? error.type
   return { kind: 'declined', word: typeof word === 'string' ? word.slice(0, 100) : `status ${status}` }

@@ -86,7 +86,7 @@ export async function keepPage(
   )
 }
 
-/** It was paid, or can't be any more: without a key of its own, the command opens another one next time. */
+/** It was paid, or Stripe would not open it: the command opens another one next time, unless it is to have the paid one. */
 export async function completeCheckout(sql: Sql, scope: Scope, publicId: string, now: Ms): Promise<void> {
   await sql.query(
     `update checkout_session

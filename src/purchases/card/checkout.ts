@@ -4,15 +4,16 @@ import { getProduct, type ProductRecord, selectLedgerClock } from '../../entitle
 import { Refusal, refuse } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { checkoutOpeningMsMax, storeVerdictMsMax } from '../../kernel/limits.ts'
-import type { AppScope } from '../../tenancy/index.ts'
+import type { AppScope, Environment } from '../../tenancy/index.ts'
 import { insertBinding } from '../claim-store.ts'
 import { type PurchaseServices, settle } from '../purchase.ts'
 import { refusePurchase } from '../refuse.ts'
 import type { Ms, Refused, StoreApp } from '../types.ts'
 import type { CardAnswer, CardApi, Query } from './api.ts'
-import { keepPage, lockCheckout, renewCheckout } from './checkout-store.ts'
+import { completeCheckout, keepPage, lockCheckout, renewCheckout } from './checkout-store.ts'
+import { textIn, timeIn } from './fields.ts'
 import { notAnswered, unavailable } from './not-answered.ts'
-import { allowedReturn } from './return-url.ts'
+import { allowedReturn, isReturnUrl } from './return-url.ts'
 
 export interface CheckoutCommand {
   scope: AppScope
@@ -62,7 +63,11 @@ export function createCheckout(services: CheckoutServices): (command: CheckoutCo
       key: hash('sha256', `${opened.commandHash} ${opened.publicId}`),
       signal: AbortSignal.timeout(storeVerdictMsMax),
     })
-    const page = pageOf(answer)
+    // Stripe repeats for a day what it said to a key, refusals and its own failures too: the next try has another one.
+    if (answer.kind === 'declined' || (answer.kind === 'silent' && answer.answered)) {
+      await completeCheckout(pool, scope, opened.publicId, services.clock.now())
+    }
+    const page = pageOf(answer, scope.environment)
     await keepPage(pool, scope, opened.publicId, page)
     return { customerId: opened.customerId, replay: !opened.isNew, checkout: page }
   }
@@ -150,7 +155,7 @@ async function open(
     // Stripe remembers idempotency keys for a day: until then the same page is asked for again.
     const isUsable = page
       ? page.expiresAt > now && (completedAt === null || idempotencyKey !== undefined)
-      : isNew || now - createdAt < checkoutOpeningMsMax
+      : isNew || (completedAt === null && now - createdAt < checkoutOpeningMsMax)
     const whose = { customerId: customer.id, commandHash }
     if (isUsable && !isNew) return { ...whose, publicId: checkout.publicId, isNew: false, page }
     if (!isNew) await renewCheckout(tx, scope, place)
@@ -192,14 +197,16 @@ function formOf(
   ]
 }
 
-function pageOf(answer: CardAnswer): CheckoutAnswer['checkout'] {
+/** In test also a page of whatever stands in for Stripe. */
+function pageOf(answer: CardAnswer, environment: Environment): CheckoutAnswer['checkout'] {
   if (answer.kind === 'declined') {
     throw refusePurchase('stripe', { kind: 'refused', suffix: 'invalid', detail: `declined: ${answer.word}` })
   }
   if (answer.kind !== 'ok') throw refusePurchase('stripe', notAnswered(answer))
-  const { id, url, expires_at: expiresAt } = answer.body
-  if (typeof id !== 'string' || typeof url !== 'string' || typeof expiresAt !== 'number') {
+  const { url } = answer.body
+  const [id, expiresAt] = [textIn(answer.body, 'id'), timeIn(answer.body, 'expires_at')]
+  if (id === null || expiresAt === null || typeof url !== 'string' || !isReturnUrl(url, environment)) {
     throw refusePurchase('stripe', unavailable('an answer that is no page'))
   }
-  return { id, url, expiresAt: expiresAt * 1000 }
+  return { id, url, expiresAt }
 }

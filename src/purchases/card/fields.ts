@@ -1,11 +1,13 @@
+import { storeIdCharsMax } from '../../kernel/limits.ts'
 import type { Ms } from '../types.ts'
 import { isObject } from './api.ts'
 
 export type Fields = Record<string, unknown>
 
+/** Ids and words of Stripe are short: whatever is longer is none. */
 export function textIn(object: Fields, name: string): string | null {
   const value = object[name]
-  return typeof value === 'string' && value !== '' ? value : null
+  return typeof value === 'string' && value !== '' && value.length <= storeIdCharsMax ? value : null
 }
 
 /** Stripe gives the id of another object, or the object itself where it was asked to. */
@@ -19,11 +21,14 @@ export function objectIn(object: Fields, name: string): Fields {
   return isObject(value) ? value : {}
 }
 
-/** Instants of Stripe are seconds. */
+/** Instants of Stripe are whole seconds, of years of four digits. */
 export function timeIn(object: Fields, name: string): Ms | null {
   const value = object[name]
-  return typeof value === 'number' && Number.isSafeInteger(value * 1000) ? value * 1000 : null
+  const isTime = typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < endOfTimeS
+  return isTime ? value * 1000 : null
 }
+
+const endOfTimeS = Date.UTC(10_000, 0) / 1000
 
 export function countIn(object: Fields, name: string): number {
   const value = object[name]

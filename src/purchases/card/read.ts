@@ -1,10 +1,18 @@
-import { storeVerdictMsMax } from '../../kernel/limits.ts'
+import { cardInvoicePagesMax, cardInvoicesFirst, dayMs, storeVerdictMsMax, stripePageMax } from '../../kernel/limits.ts'
 import type { Refused, StoreApp } from '../types.ts'
 import type { CardApi, Query } from './api.ts'
-import { type Fields, idIn, listIn, objectIn, textIn } from './fields.ts'
+import { type Fields, idIn, listIn, objectIn, textIn, timeIn } from './fields.ts'
 import { notAnswered } from './not-answered.ts'
 import { chargeOf, paidOnce } from './session.ts'
-import { type CardState, chargesOf, disputedCharges, type ReadSubscription, stateOf } from './subscription.ts'
+import {
+  areWhole,
+  type CardState,
+  chargesOf,
+  disputedCharges,
+  isFirstInvoice,
+  type ReadSubscription,
+  stateOf,
+} from './subscription.ts'
 
 /** What an event named, or what a purchase is known by. */
 export interface CardHint {
@@ -123,18 +131,19 @@ async function rootOf(
 
 async function readSession(ask: Asking, app: StoreApp, id: string, now: number): Promise<CardReading> {
   const session = await ask(at('checkout/sessions', id), [['expand[]', 'payment_intent.latest_charge']])
-  checkOurs(app, session)
+  checkOurs(app, session, id)
   const lines = listIn(await ask(`${at('checkout/sessions', id)}/line_items`, [['limit', '100']]))
   const charge = chargeOf(session)
   const disputes = await disputesOf(ask, charge === null ? [] : disputedCharges([charge]))
   const state = paidOnce({ session, lines, disputes }, now)
   if (state === null) return stop('unsupported', 'purchase_pending')
-  return readingOf(ask, session, state, { ...only(session, kept), payment_intent: idIn(session, 'payment_intent') })
+  const claims = { ...only(session, kept), payment_intent: idIn(session, 'payment_intent') }
+  return readingOf(ask, session, { rootKey: id, state, claims })
 }
 
 async function readSubscription(ask: Asking, app: StoreApp, id: string, now: number): Promise<CardReading> {
   const subscription = await ask(at('subscriptions', id))
-  checkOurs(app, subscription)
+  checkOurs(app, subscription, id)
   const own = objectIn(subscription, 'items')
   const items =
     own.has_more === true
@@ -145,22 +154,46 @@ async function readSubscription(ask: Asking, app: StoreApp, id: string, now: num
           ]),
         )
       : listIn(own)
-  const query: Query = [
-    ['subscription', id],
-    ['status', 'paid'],
-    ['limit', '24'],
-    ['expand[]', 'data.charge'],
-  ]
-  const invoices: ReadSubscription['invoices'] = []
-  for (const invoice of listIn(await ask('/v1/invoices', query))) {
-    invoices.push({ invoice, lines: await linesOf(ask, invoice) })
-  }
+  const invoices = await invoicesOf(ask, subscription, items)
   const disputes = await disputesOf(ask, disputedCharges(chargesOf(invoices)))
   const graceHours = app.settings.cardGraceHours
   const state = stateOf({ subscription, items, invoices, disputes }, { now, graceHours })
   if (state === null) return stop('reconciliation_retryable', 'a state that is not known')
-  const paid = invoices.map(({ invoice }) => only(invoice, keptOfInvoices))
-  return readingOf(ask, subscription, state, { ...only(subscription, kept), invoices: paid })
+  const paid = invoices.slice(0, cardInvoicesFirst).map(({ invoice }) => only(invoice, keptOfInvoices))
+  const claims = { ...only(subscription, kept), invoices: paid }
+  return readingOf(ask, subscription, { rootKey: id, state, claims })
+}
+
+/**
+ * The newest paid invoices, as far back as one of them paid for a whole period of each item; and the first one, for what was sold
+ * beside the subscription may be taken back at any time.
+ */
+async function invoicesOf(ask: Asking, subscription: Fields, items: Fields[]): Promise<ReadSubscription['invoices']> {
+  const invoices: ReadSubscription['invoices'] = []
+  const look = async (limit: number, ...rest: Query) => {
+    const query: Query = [
+      ['subscription', textIn(subscription, 'id') ?? ''],
+      ['status', 'paid'],
+      ['limit', String(limit)],
+      ['expand[]', 'data.charge'],
+    ]
+    const list = await ask('/v1/invoices', [...query, ...rest])
+    const known = new Set(invoices.map(({ invoice }) => invoice.id))
+    for (const invoice of listIn(list)) {
+      if (!known.has(invoice.id)) invoices.push({ invoice, lines: await linesOf(ask, invoice) })
+    }
+    return list.has_more === true
+  }
+
+  let hasMore = await look(cardInvoicesFirst)
+  for (let pages = 1; hasMore && pages < cardInvoicePagesMax && !areWhole(items, invoices); pages++) {
+    hasMore = await look(stripePageMax, ['starting_after', String(invoices.at(-1)?.invoice.id)])
+  }
+  const created = timeIn(subscription, 'created')
+  if (hasMore && created !== null && !invoices.some(({ invoice }) => isFirstInvoice(invoice))) {
+    await look(cardInvoicesFirst, ['created[lte]', String((created + dayMs) / 1000)])
+  }
+  return invoices
 }
 
 async function linesOf(ask: Asking, invoice: Fields): Promise<Fields[]> {
@@ -184,18 +217,17 @@ async function disputesOf(ask: Asking, charges: readonly string[]): Promise<Fiel
   return { data }
 }
 
-/** An account may sell other things too: ours carry whose they are. */
-function checkOurs({ scope, appId }: StoreApp, object: Fields): void {
+/** What was asked for; an account may sell other things too: ours carry whose they are. */
+function checkOurs({ scope, appId }: StoreApp, object: Fields, id: string): void {
+  if (textIn(object, 'id') !== id) stop('unavailable', 'of something else')
   const { project, app, environment, checkout } = objectIn(object, 'metadata')
   const isOurs = project === scope.projectId && app === appId && environment === scope.environment
   if (!isOurs || typeof checkout !== 'string') stop('invalid', 'not sold by this app')
 }
 
-function readingOf(ask: Asking, object: Fields, state: CardState, claims: Fields): CardReading {
-  const rootKey = textIn(object, 'id')
-  if (rootKey === null) return stop('unavailable', 'an answer without an id')
+function readingOf(ask: Asking, object: Fields, read: Pick<CardReading, 'rootKey' | 'state' | 'claims'>): CardReading {
   const metadata = objectIn(object, 'metadata')
-  return { kind: 'read', rootKey, readAt: ask.since(), isLive: object.livemode === true, metadata, state, claims }
+  return { kind: 'read', readAt: ask.since(), isLive: object.livemode === true, metadata, ...read }
 }
 
 function only(object: Fields, names: readonly string[]): Fields {

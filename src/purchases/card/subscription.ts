@@ -25,7 +25,7 @@ export interface CardState {
   periods: CardPeriod[]
 }
 
-/** A subscription with its paid invoices, the newest first, each with its charge, and the disputes about them. */
+/** A subscription with its paid invoices as far as they count, the newest first, each with its charge, and the disputes about them. */
 export interface ReadSubscription {
   subscription: Fields
   items: Fields[]
@@ -118,6 +118,19 @@ function paidFor(itemId: string, invoices: ReadSubscription['invoices']) {
   return undefined
 }
 
+/** Whether one of the invoices paid for a whole period of each item: older ones add nothing. */
+export function areWhole(items: readonly Fields[], invoices: ReadSubscription['invoices']): boolean {
+  const isWhole = (id: string | null) =>
+    invoices.some(({ lines }) =>
+      lines.some((line) => idIn(line, 'subscription_item') === id && line.proration !== true),
+    )
+  return items.every((item) => isWhole(textIn(item, 'id')))
+}
+
+export function isFirstInvoice(invoice: Fields): boolean {
+  return invoice.billing_reason === 'subscription_create'
+}
+
 /** Sold beside the subscription, on its first invoice. */
 function boughtOnce(
   invoices: ReadSubscription['invoices'],
@@ -126,7 +139,7 @@ function boughtOnce(
   return invoices.flatMap(({ invoice, lines }) => {
     const invoiceId = textIn(invoice, 'id')
     const startsAt = timeIn(invoice, 'created')
-    if (invoice.billing_reason !== 'subscription_create' || invoiceId === null || startsAt === null) return []
+    if (!isFirstInvoice(invoice) || invoiceId === null || startsAt === null) return []
     return lines.flatMap((line) => {
       const [id, priceId] = [textIn(line, 'id'), idIn(line, 'price')]
       if (idIn(line, 'subscription_item') !== null || id === null || priceId === null) return []
