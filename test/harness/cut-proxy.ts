@@ -6,6 +6,8 @@ export interface CutProxy extends AsyncDisposable {
   url: string
   /** Statements that went through. */
   statements: number
+  /** After each of them that was answered: whether a transaction was open. */
+  open: boolean[]
   /**
    * Loses the connection of the n-th statement from now: `before` it reaches the database, or `after` the database has
    * answered, with the answer lost.
@@ -72,9 +74,10 @@ export async function cutProxy(url: string): Promise<CutProxy> {
       }
     })
     database.on('data', (bytes) => {
+      // The first word of a connection answers no statement.
+      if (isReady(bytes) && proxy.open.length < proxy.statements) proxy.open.push(bytes.at(-1) !== 0x49)
       if (!losing) client.write(bytes)
-      // "Ready for query" ends every answer: type, length 5, status of the transaction.
-      else if (bytes.at(-6) === 0x5a) {
+      else if (isReady(bytes)) {
         lose()
         happened.resolve()
       }
@@ -91,6 +94,7 @@ export async function cutProxy(url: string): Promise<CutProxy> {
   const proxy: CutProxy = {
     url: proxied.href,
     statements: 0,
+    open: [],
     messages: 0,
     cutMessage(n) {
       messagesLeft = n
@@ -106,6 +110,11 @@ export async function cutProxy(url: string): Promise<CutProxy> {
     },
   }
   return proxy
+}
+
+/** "Ready for query" ends every answer: type, length 5, status of the transaction: `I` for none. */
+function isReady(bytes: Buffer): boolean {
+  return bytes.at(-6) === 0x5a && bytes.readUInt32BE(Math.max(bytes.length - 5, 0)) === 5
 }
 
 function connectTo(url: URL): Socket {

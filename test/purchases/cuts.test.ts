@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pino from 'pino'
-import { isConnectionLoss, Pool } from '../../src/db/pool.ts'
-import { Catalogues, createPaidSpends, createProduct, verifyLedger } from '../../src/entitlements/index.ts'
+import { Catalogues, createPaidSpends, createProduct } from '../../src/entitlements/index.ts'
 import { must } from '../../src/kernel/assert.ts'
 import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { type AttachServices, attach } from '../../src/purchases/attach.ts'
@@ -10,8 +9,8 @@ import { defaultSettings } from '../../src/purchases/settings.ts'
 import { transferPurchase } from '../../src/purchases/transfer.ts'
 import type { StoreApp, VerifiedPurchase } from '../../src/purchases/types.ts'
 import { Directory, type Scope } from '../../src/tenancy/index.ts'
-import { type CutProxy, cutProxy } from '../harness/cut-proxy.ts'
 import { factsIn, openLedger, totals } from '../ledger/world.ts'
+import { cutEverywhere, through } from './cut-everywhere.ts'
 
 const ledger = await openLedger()
 after(() => ledger[Symbol.asyncDispose]())
@@ -85,11 +84,6 @@ async function prepare(): Promise<World> {
   }
 }
 
-async function through<T>(url: string, work: (pool: Pool) => Promise<T>): Promise<T> {
-  await using own = new Pool(url, { name: 'cut', max: 1 })
-  return await work(own)
-}
-
 const bring = (world: World, url: string) =>
   through(url, (own) => own.transaction((tx) => attach(tx, services, world.app, world.purchase(), 'ada')))
 
@@ -106,41 +100,8 @@ async function attachedOnce({ scope }: World, left = 20n): Promise<void> {
   assert.equal(told.filter(({ event }) => event === '$purchase_completed').length, 1)
 }
 
-/** Cuts the connection before and after every statement, and tries again over a whole one. */
-async function cutEverywhere(
-  prepared: () => Promise<World>,
-  act: (world: World, url: string) => Promise<unknown>,
-  outcome: (world: World) => Promise<void>,
-): Promise<void> {
-  await using counting = await cutProxy(database.url)
-  const whole = await prepared()
-  await act(whole, counting.url)
-  await outcome(whole)
-  assert.ok(counting.statements >= 10, `only ${counting.statements} statements`)
-  let failures = 0
-  for (let n = 1; n <= counting.statements; n++) {
-    for (const when of ['before', 'after'] as const) {
-      const world = await prepared()
-      await using proxy: CutProxy = await cutProxy(database.url)
-      proxy.cut(n, when)
-      const error = await act(world, proxy.url).then(
-        () => null,
-        (reason: unknown) => reason,
-      )
-      if (error !== null) failures++
-      assert.ok(error === null || isConnectionLoss(error), String(error))
-      await act(world, database.url)
-      await outcome(world)
-    }
-  }
-  assert.ok(failures > counting.statements, `${failures} were noticed`)
-  const found: unknown[] = []
-  await verifyLedger(pool, { onFinding: (finding) => found.push(finding) })
-  assert.deepEqual(found, [])
-}
-
 test('attaching, with the connection lost before or after any statement, is done once by the time it is answered', async () => {
-  await cutEverywhere(prepare, bring, (world) => attachedOnce(world))
+  await cutEverywhere(database, { prepare, act: bring, outcome: (world) => attachedOnce(world) })
 })
 
 test('the same for a spend that brings its purchase: attached, drawn and saved once', async () => {
@@ -149,9 +110,9 @@ test('the same for a spend that brings its purchase: attached, drawn and saved o
     ...{ distinctId: 'ada', featureKey: 'exports', operationId: 'op', quantity: 4n, mode: 'consume' as const },
     ...{ entityId: null, purchaseKey: 'appstore Sandbox 1' },
   })
-  await cutEverywhere(
+  await cutEverywhere(database, {
     prepare,
-    (world, url) =>
+    act: (world, url) =>
       through(url, async (own) => {
         const spends = createPaidSpends({ ...spending, pool: own })
         const known = await spends.answerWithoutPurchase(command(world))
@@ -161,25 +122,25 @@ test('the same for a spend that brings its purchase: attached, drawn and saved o
           await spends.spend(tx, command(world))
         })
       }),
-    async ({ scope }) => {
+    async outcome({ scope }) {
       assert.deepEqual(await totals(pool, scope), { drawn: 4n, left: 16n, used: 4n })
       for (const table of ['store_lineage', 'store_outbox', 'operation']) {
         assert.equal(await count(table, scope), 1, table)
       }
     },
-  )
+  })
 })
 
 test('the same for a transfer by an operator', async () => {
   const owners = new WeakMap<World, string>()
-  await cutEverywhere(
-    async () => {
+  await cutEverywhere(database, {
+    async prepare() {
       const world = await prepare()
       await bring(world, database.url)
       owners.set(world, await ledger.customer(world.scope, 'grace'))
       return world
     },
-    async (world, url) => {
+    async act(world, url) {
       const [lineage] = await pool.query<{ public_id: string; owner_customer_id: string }>(
         'select public_id, owner_customer_id from store_lineage where scope_id = $1',
         [world.scope.scopeId],
@@ -191,11 +152,11 @@ test('the same for a transfer by an operator', async () => {
         own.transaction((tx) => transferPurchase(tx, async () => world.app, [world.scope], what)),
       )
     },
-    async (world) => {
+    async outcome(world) {
       assert.deepEqual(await totals(pool, world.scope), { drawn: 0n, left: 20n, used: 0n })
       assert.equal(await count('purchase_transfer', world.scope), 1)
     },
-  )
+  })
 })
 
 test('an older state never overwrites a newer one, and a revocation goes only by a newer state', async () => {
