@@ -21,11 +21,15 @@ export interface TestService extends AsyncDisposable {
   secretKey: string
   /** What it logged as errors: every 500 is one. Disposing fails when there are any. */
   errors: string[]
+  /** All that it logged, where `LOG_LEVEL` is among its settings. */
+  lines: string[]
   /** Another process over the same database, as far as one process can be two. */
   another: (settings?: Record<string, string>) => Promise<TestService>
 }
 
 const masterKey = Buffer.alloc(32, 7)
+/** As pino numbers them. */
+const errorLevel = 50
 
 /** `settings` are those of the environment. */
 export async function startService(settings: Record<string, string> = {}): Promise<TestService> {
@@ -38,7 +42,12 @@ export async function startService(settings: Record<string, string> = {}): Promi
 
 async function startOver(database: TestDatabase, settings: Record<string, string>, firstKey?: string) {
   await using stack = new AsyncDisposableStack()
-  const errors: string[] = []
+  const [errors, lines]: [string[], string[]] = [[], []]
+  const { LOG_LEVEL: level = 'error' } = settings
+  const write = (line: string) => {
+    if (settings.LOG_LEVEL !== undefined) lines.push(line)
+    if ((JSON.parse(line) as { level: number }).level >= errorLevel) errors.push(line)
+  }
   stack.defer(() => {
     if (errors.length > 0) throw new Error(`the service logged errors:\n${errors.join('')}`)
   })
@@ -51,9 +60,7 @@ async function startOver(database: TestDatabase, settings: Record<string, string
     PORT: '0',
     ...settings,
   })
-  const { url, firstRun } = stack.use(
-    await start(config, pino({ level: 'error' }, { write: (line: string) => errors.push(line) })),
-  )
+  const { url, firstRun } = stack.use(await start(config, pino({ level }, { write })))
   const { tombstoneKey } = await database.pool.transaction((tx) => openInstance(tx, masterKey))
   const secretKey = must(firstKey ?? firstRun?.secret_key, 'the database was empty')
   const call = caller(url, secretKey)
@@ -71,6 +78,7 @@ async function startOver(database: TestDatabase, settings: Record<string, string
       }),
     secretKey,
     errors,
+    lines,
     another: (more = {}) => startOver(database, more, secretKey),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
