@@ -15,6 +15,7 @@ export interface Stage {
   /** Bundle id or package name. */
   name: string
   store: Store
+  projectId: string
   keys: { test: string; live: string }
   origin: string
   call: (method: string, path: string, body?: object) => Promise<ServiceAnswer['body']>
@@ -86,6 +87,7 @@ export async function setStage(sim: string, service: Service, store: Store, sett
     followsClock: about.service_follows_clock,
     name,
     store,
+    projectId,
     keys,
     origin: new URL(service.workspaceBaseUrl).origin,
     call,

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { openCluster } from '../../src/db/embedded/cluster.ts'
 import { socketUrl } from '../../src/db/embedded/owner.ts'
@@ -92,6 +93,16 @@ export async function postgresOf(dataDir: string): Promise<{ processId: number; 
     processId: postmaster?.runs ? postmaster.processId : 0,
     url: socketUrl(postmaster?.socketDirectory ?? '', 'turnpike'),
   }
+}
+
+/** For a service that is told of by its address, before and after it is started again. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo // it listens on a port
+  server.close()
+  await once(server, 'close')
+  return port
 }
 
 /** Calls the App API or the Workspace API with JSON. */

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import test, { after } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +7,7 @@ import { Pool } from '../../src/db/pool.ts'
 import { type Finding, verifyLedger } from '../../src/entitlements/index.ts'
 import { ask, type Stage, setStage } from '../../store-sim/scenarios/stage.ts'
 import { removeFolder, temporaryFolder } from '../harness/server.ts'
-import { call, postgresOf, readFirstRun, runTurnpike } from '../harness/turnpike.ts'
+import { call, freePort, postgresOf, readFirstRun, runTurnpike } from '../harness/turnpike.ts'
 import { type Body, openSim } from '../store-sim/sim.ts'
 
 const rounds = Number(process.env.CRASH_ROUNDS ?? 5)
@@ -190,14 +188,4 @@ async function assertGrantedBefore(database: string, told: string[], deals: Deal
     const key = createHash('sha256').update(deal.held.purchase.purchase_token).digest('hex')
     assert.ok(keys.has(key), `${deal.who} was acknowledged before anything was granted`)
   }
-}
-
-/** Stores send to one address, whoever listens there. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo // it listens on a port
-  server.close()
-  await once(server, 'close')
-  return port
 }
