@@ -259,6 +259,8 @@ export const profileTagsMax = 50_000
 /** Arms and bytes of one profile: a quarter and a third of what clients take. Whole arms are left out beyond. */
 export const profileArmsMax = 256
 export const profileBytesMax = 8 * MiB
+/** Lists of releases that profiles of one scope arm, kept for each with what is the same in all of them: some KiB. */
+export const commonPartsMax = 1000
 /** Open journeys of one customer that are looked at: many times the arms that fit. */
 export const openJourneysMax = 5000
 /** Assignments of one customer, over experiments and phases, that are looked at. */

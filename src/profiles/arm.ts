@@ -28,8 +28,20 @@ export function compare(a: string | number, b: string | number): number {
   return a === b ? 0 : a < b ? -1 : 1
 }
 
+/** Of a release, the arm that begins a journey: it names nobody. */
+const newArms = new WeakMap<DeliveredRelease, string>()
+
 /** Null when what the leg requires is not there: the device would refuse it silently. */
-export function armJson({ stamp, binding, journey }: Arm, release: DeliveredRelease): string | null {
+export function armJson(arm: Arm, release: DeliveredRelease): string | null {
+  if (arm.journey) return written(arm, release)
+  const known = newArms.get(release)
+  if (known !== undefined) return known
+  const json = written(arm, release)
+  if (json !== null) newArms.set(release, json)
+  return json
+}
+
+function written({ stamp, binding, journey }: Arm, release: DeliveredRelease): string | null {
   const context = journey ? contextOf(release, journey.context) : { event: {}, responses: {} }
   if (context === null) return null
   const { sha256: descriptorSha256, legId, entryCondition, hasGoal } = release

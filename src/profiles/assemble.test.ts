@@ -218,6 +218,49 @@ describe('a full profile', () => {
     assert.deepEqual(reasonsOf(over), [null, null, 'limit_bytes'])
   })
 
+  test('reads a release that may be too much before it leaves anything out: it need not verify', () => {
+    const all: Authored[] = [
+      { id: 'exp_a', priority: 3 },
+      { id: 'exp_b', priority: 2, size: profileBytesMax },
+      { id: 'exp_c', priority: 1 },
+    ]
+    const input = inputOf(all)
+    const [, large = ''] = all.map((one) => releaseOf(one).sha256)
+    const withLarge = (found: DeliveredRelease | null | undefined): ProfileInput => {
+      const release: Delivery['release'] = (app, sha256) =>
+        sha256 === large ? found : input.delivery.release(app, sha256)
+      return { ...input, delivery: { ...input.delivery, release } }
+    }
+    const assembly = assemble(withLarge(undefined))
+    assert.deepEqual(assembly.kind === 'missing' && assembly.missing.releases, [{ appId: 'app', sha256: large }])
+    assert.deepEqual(reasonsOf(withLarge(null)), [null, 'release_unverified', null])
+    assert.deepEqual(reasonsOf(input), [null, 'limit_bytes', 'limit_bytes'])
+  })
+
+  test('leaves out new journeys before those that go on, by bytes too', () => {
+    const all: Authored[] = [
+      { id: 'exp_a', priority: 2, size: 5_000_000 },
+      { id: 'exp_b', priority: 1, size: 2_000_000 },
+      { id: 'exp_c', priority: 0, size: 3_000_000, status: 'paused' },
+    ]
+    const stamp = { ...currentOf(all[2] ?? { id: '' }, 2), versionNumber: 9 }
+    const [first] = [...stamp.legs.values()]
+    const journeys = [journeyOf(0, 2, 'later')]
+    const { body } = profileOf(inputOf(all, { journeys }, { pinned: () => withAnyLeg(stamp, first) }))
+    assert.deepEqual(
+      body.armedLegs.map(
+        ({ reference, binding }: { reference: { experienceId: string }; binding: { type: string } }) => [
+          reference.experienceId,
+          binding.type,
+        ],
+      ),
+      [
+        ['exp_a', 'new'],
+        ['exp_c', 'continue'],
+      ],
+    )
+  })
+
   test('keeps journeys that go on and leaves out new ones', () => {
     const all = many(profileArmsMax)
     const stamp = { ...currentOf({ id: 'exp_0000' }, 0), versionNumber: 9, priority: -5 }

@@ -1,94 +1,56 @@
 import { type Decision, type DeliveredRelease, decideVariant, type Experiment } from '../experiences/index.ts'
 import type { Person, ProfileInput } from './types.ts'
 
-const kinds = ['properties', 'memberships', 'assignments'] as const
-type Kind = (typeof kinds)[number]
-const declaredAs = { properties: 'propertyKeys', memberships: 'segmentIds', assignments: 'experimentIds' } as const
-
-/** Members of the three objects as JSON, by key: exactly what the releases declare. */
-export interface Facts {
-  entries: Record<Kind, Map<string, string>>
-  /** Experiments that give the customer a variant with this profile: to be stored before it is told. */
-  fresh: Set<string>
+/** What releases declare between them: the members of the three objects, each in its order, with their names as JSON. */
+export interface Declared {
+  properties: { key: string; present: string; absent: string }[]
+  memberships: { key: string; name: string }[]
+  /** With the variants that any step of theirs lists. */
+  assignments: { key: string; name: string; listed: ReadonlySet<string> }[]
 }
 
-export function noFacts(): Facts {
-  return { entries: { properties: new Map(), memberships: new Map(), assignments: new Map() }, fresh: new Set() }
-}
-
-export interface AddedFact {
-  kind: Kind
-  key: string
-  entry: string
-  isFresh: boolean
-}
-
-/** What a further release adds, and how many bytes that is. */
-export function factsOf(
-  input: ProfileInput,
-  { entries }: Facts,
-  release: DeliveredRelease,
-): { added: AddedFact[]; bytes: number } {
-  const added: AddedFact[] = []
-  let bytes = 0
-  for (const kind of kinds) {
-    let count = entries[kind].size
-    for (const key of release.facts[declaredAs[kind]]) {
-      const there = entries[kind].get(key)
-      // A variant that one release does not list may be one of another's.
-      if (there !== undefined && !(kind === 'assignments' && there.endsWith(':null'))) continue
-      const { value, isFresh } = factOf(input, kind, key, release)
-      const entry = `${JSON.stringify(key)}:${value}`
-      if (entry === there) continue
-      bytes += there === undefined ? Buffer.byteLength(entry) + (count++ > 0 ? 1 : 0) : entry.length - there.length
-      added.push({ kind, key, entry, isFresh })
-    }
-  }
-  return { added, bytes }
-}
-
-export function addFacts({ entries, fresh }: Facts, added: readonly AddedFact[]): void {
-  for (const { kind, key, entry, isFresh } of added) {
-    entries[kind].set(key, entry)
-    if (isFresh) fresh.add(key)
+export function declaredBy(releases: readonly DeliveredRelease[]): Declared {
+  const keysOf = (kind: keyof DeliveredRelease['facts']) =>
+    [...new Set(releases.flatMap(({ facts }) => facts[kind]))].toSorted()
+  const nameOf = (key: string) => `${JSON.stringify(key)}:`
+  return {
+    properties: keysOf('propertyKeys').map((key) => ({
+      ...{ key, present: `${nameOf(key)}{"present":true,"value":`, absent: `${nameOf(key)}{"present":false}` },
+    })),
+    memberships: keysOf('segmentIds').map((key) => ({ key, name: nameOf(key) })),
+    assignments: keysOf('experimentIds').map((key) => ({
+      ...{ key, name: nameOf(key) },
+      listed: new Set(releases.flatMap(({ variants }) => [...(variants.get(key) ?? [])])),
+    })),
   }
 }
 
-export function factsJson({ entries }: Facts): string {
-  const object = (kind: Kind) => {
-    const sorted = [...entries[kind]].toSorted(([a], [b]) => (a < b ? -1 : 1))
-    return `"${kind}":{${sorted.map(([, entry]) => entry).join(',')}}`
-  }
-  return `{${kinds.map(object).join(',')}}`
-}
-
-function factOf(
-  input: ProfileInput,
-  kind: Kind,
-  key: string,
-  release: DeliveredRelease,
-): { value: string; isFresh: boolean } {
+/** Exactly what is declared, as JSON, and the experiments that give the customer a variant with it: to be stored before it is told. */
+export function factsOf(input: ProfileInput, declared: Declared): { json: string; fresh: string[] } {
   const { person, delivery } = input
-  switch (kind) {
-    case 'properties': {
-      // A stored null is a value.
-      const has = Object.hasOwn(person.properties, key)
-      const value = has ? `{"present":true,"value":${JSON.stringify(person.properties[key])}}` : '{"present":false}'
-      return { value, isFresh: false }
-    }
-    case 'memberships': {
-      const segment = delivery.segments.get(key)
-      return { value: String(segment !== undefined && person.members.has(segment.versionId)), isFresh: false }
-    }
-    case 'assignments': {
-      const decision = decisionOf(input, key)
-      // What no signed step lists acts like none.
-      const isListed = decision !== null && release.variants.get(key)?.has(decision.assignment.variantId)
-      if (!isListed) return { value: 'null', isFresh: decision?.fresh ?? false }
-      const { variantId, isHoldout } = decision.assignment
-      return { value: JSON.stringify({ variantId, isHoldout }), isFresh: decision.fresh }
-    }
-  }
+  const fresh: string[] = []
+  const properties = declared.properties.map(({ key, present, absent }) => {
+    // A stored null is a value.
+    return Object.hasOwn(person.properties, key) ? `${present}${JSON.stringify(person.properties[key])}}` : absent
+  })
+  const memberships = declared.memberships.map(({ key, name }) => {
+    const segment = delivery.segments.get(key)
+    return `${name}${segment !== undefined && person.members.has(segment.versionId)}`
+  })
+  const assignments = declared.assignments.map(({ key, name, listed }) => {
+    const decision = decisionOf(input, key)
+    if (decision?.fresh) fresh.push(key)
+    return name + assignmentJson(decision, listed)
+  })
+  const json = `{"properties":{${properties.join(',')}},"memberships":{${memberships.join(',')}},"assignments":{${assignments.join(',')}}}`
+  return { json, fresh }
+}
+
+/** What no signed step lists acts like none. */
+function assignmentJson(decision: Decision, listed: ReadonlySet<string>): string {
+  if (decision === null || !listed.has(decision.assignment.variantId)) return 'null'
+  const { variantId, isHoldout } = decision.assignment
+  return JSON.stringify({ variantId, isHoldout })
 }
 
 /** An id without a record is dealt by the one that it will have; before that is foreseen it has none. */
@@ -112,10 +74,10 @@ export function unitOf({ customerId, birthId }: Pick<Person, 'customerId' | 'bir
 }
 
 /** Whether a variant of these hangs on a record that has to be foreseen first. */
-export function asksForBirth({ person, delivery }: ProfileInput, { entries }: Facts): boolean {
+export function asksForBirth({ person, delivery }: ProfileInput, { assignments }: Declared): boolean {
   if (unitOf(person) !== undefined) return false
-  return [...entries.assignments.keys()].some((id) => {
-    const experiment = delivery.experiments.get(id)
+  return assignments.some(({ key }) => {
+    const experiment = delivery.experiments.get(key)
     return experiment !== undefined && dealsByUnit(experiment)
   })
 }

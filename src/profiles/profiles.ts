@@ -33,12 +33,16 @@ interface Profile {
 /** A profile as it stood when it was assembled: its tag and what has to be unchanged. Never customer state. */
 interface Known extends Remembered {
   tag: string
+  /** How many bytes it had. */
+  size: number
 }
 
 /** The same profile as the app is given, and how it came about. */
 export interface Explained extends Profile {
   trace: Trace
 }
+
+type Assembled = Omit<Profile, 'tag'> & { person: Person }
 
 type DeviceApp = Pick<AppScope, 'appId' | 'platform'>
 
@@ -69,7 +73,7 @@ export function createProfiles(options: ProfileOptions): Profiles {
     throw moving()
   }
 
-  async function make(whose: Whose, app: DeviceApp, locale: string | null, trace?: Trace) {
+  async function make(whose: Whose, app: DeviceApp, locale: string | null, trace?: Trace): Promise<Assembled> {
     let atLeast = 0n
     let born: Pick<Person, 'birthId'> = {}
     for (let tries = 0; tries < profileTriesMax; tries++) {
@@ -84,7 +88,7 @@ export function createProfiles(options: ProfileOptions): Profiles {
       const assembly = assemble({ ...ground, wire, app, person, locale }, trace)
       if (assembly.kind === 'profile') {
         const { bytes, validUntil } = assembly
-        return { person, profile: { tag: tagOf(bytes), bytes, validUntil } }
+        return { person, bytes, validUntil }
       }
       await delivery.fetch(assembly.missing)
       if (assembly.missing.birth && 'distinctId' in whose) born = await foresee(whose)
@@ -108,11 +112,16 @@ export function createProfiles(options: ProfileOptions): Profiles {
     await options.writePool.transaction((tx) => assign(tx, scope, questions, now))
   }
 
-  function remember(key: string, scope: Scope, { tag, validUntil }: Profile, person: Person): void {
+  /** The tag, remembered; not hashed anew where everything is as it was when it was: a 304 relies on no less. */
+  function tagFor(key: string, { scopeId }: Scope, { person, bytes, validUntil }: Assembled): string {
     const { customerId, revision, rev, versions } = person
-    if (customerId === undefined) return
-    const { scopeId } = scope
-    known.set(key, { tag, scopeId, revision, customerId, rev, versions: Number(versions), validUntil })
+    if (customerId === undefined) return tagOf(bytes)
+    const made = { scopeId, revision, customerId, rev, versions: Number(versions), validUntil, size: bytes.length }
+    const last = known.get(key)
+    if (last && isSame(last, made)) return last.tag
+    const tag = tagOf(bytes)
+    known.set(key, { ...made, tag })
+    return tag
   }
 
   return {
@@ -121,16 +130,29 @@ export function createProfiles(options: ProfileOptions): Profiles {
       return one && (await holds(one)) ? one.tag : undefined
     },
     async get(scope, distinctId, locale) {
-      const { person, profile } = await make({ scope, distinctId }, scope, locale)
-      remember(keyOf(scope, distinctId, locale), scope, profile, person)
-      return profile
+      const made = await make({ scope, distinctId }, scope, locale)
+      const { bytes, validUntil } = made
+      return { tag: tagFor(keyOf(scope, distinctId, locale), scope, made), bytes, validUntil }
     },
     async explain(scope, customerId, { locale, ...app }) {
       const trace: Trace = { experiences: new Map(), journeys: new Map() }
-      const { profile } = await make({ scope, customerId }, app, locale, trace)
-      return { ...profile, trace }
+      const { bytes, validUntil } = await make({ scope, customerId }, app, locale, trace)
+      return { tag: tagOf(bytes), bytes, validUntil, trace }
     },
   }
+}
+
+/** Until the same instant, too: both were made before it, and neither has an earlier one between them. */
+function isSame(a: Omit<Known, 'tag'>, b: Omit<Known, 'tag'>): boolean {
+  return (
+    a.rev === b.rev &&
+    a.versions === b.versions &&
+    a.revision === b.revision &&
+    a.validUntil === b.validUntil &&
+    a.customerId === b.customerId &&
+    a.scopeId === b.scopeId &&
+    a.size === b.size
+  )
 }
 
 function keyOf({ appId, environment }: AppScope, distinctId: string, locale: string | null): string {

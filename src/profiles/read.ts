@@ -100,19 +100,21 @@ function personOf(standing: WholeStanding, row: RawRow, segments: ReadonlySet<st
     revision: BigInt(revision ?? 0),
     rev: BigInt(rev ?? 0),
     properties: JSON.parse(properties ?? '{}') as JsonObject, // the column holds objects only
-    members: new Map(JSON.parse(members ?? '[]') as [number, number][]), // of the statement, as are the next
-    edges: new Map((JSON.parse(edges ?? '[]') as [number, Edge['edge'], string, number][]).map(edgeOf)),
+    members: new Map(rowsOf<[number, number]>(members)),
+    edges: new Map(rowsOf<[number, Edge['edge'], string, number]>(edges).map(edgeOf)),
     segments,
     enrolments: new Map(
-      (JSON.parse(enrolments ?? '[]') as [number, number, number[]][]).map(([id, count, times]) => [
-        id,
-        { count, times },
-      ]),
+      rowsOf<[number, number, number[]]>(enrolments).map(([id, count, times]) => [id, { count, times }]),
     ),
-    journeys: (JSON.parse(journeys ?? '[]') as JourneyRow[]).map(journeyOf),
+    journeys: rowsOf<JourneyRow>(journeys).map(journeyOf),
     pausedAt: pausedAt == null ? null : Number(pausedAt),
-    assignments: new Map((JSON.parse(assignments ?? '[]') as AssignmentRow[]).map(assignmentOf)),
+    assignments: new Map(rowsOf<AssignmentRow>(assignments).map(assignmentOf)),
   }
+}
+
+/** Mostly there are none. What each row holds is the statement's to say. */
+function rowsOf<Row>(json: string | null | undefined): Row[] {
+  return json == null ? [] : (JSON.parse(json) as Row[])
 }
 
 type AssignmentRow = [number, number, string, boolean]

@@ -98,7 +98,8 @@ export function releaseFor(
 ): LegRelease | undefined {
   const byLocale = legs.get(legId)
   if (!byLocale) return undefined
-  const wanted = (locale ?? '').replaceAll('_', '-').toLowerCase()
+  if (locale === null) return byLocale.get(defaultLocale)
+  const wanted = locale.replaceAll('_', '-').toLowerCase()
   const find = (tag: string | undefined) => [...byLocale].find(([one]) => one.toLowerCase() === tag)?.[1]
   return find(wanted) ?? find(wanted.split('-')[0]) ?? byLocale.get(defaultLocale)
 }
