@@ -9,7 +9,7 @@ import { must } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { profileBatchMax, profileWaitingMax, profileWaitMsMax } from '../kernel/limits.ts'
-import { type Asked, selectStates } from './state-store.ts'
+import { type Asked, selectRevisions, selectStates } from './state-store.ts'
 import type { Edge, OpenJourney, Person } from './types.ts'
 
 export interface ReadOptions {
@@ -47,8 +47,9 @@ async function readBatch(
   // As it is asked: more may be named before the answer is there.
   const named = queries.map(({ delivery }) => delivery.named)
   const asked = askedOf(queries)
-  const [, standings, states] = await pipeline(client, () => [
+  const [, revisions, standings, states] = await pipeline(client, () => [
     client.query('begin isolation level repeatable read read only'),
+    selectRevisions(client, new Set(queries.map(({ scope }) => scope.scopeId))),
     readStandings(client, queries),
     selectStates(client, queries.map(stateQuery), asked),
     client.query('commit'),
@@ -56,10 +57,11 @@ async function readBatch(
   const persons: Person[] = []
   for (const row of states) {
     const n = Number(row[0])
-    const { birthId } = must(queries[n], 'one for each')
+    const { birthId, scope } = must(queries[n], 'one for each')
+    const revision = revisions.get(scope.scopeId) ?? 0n
     persons[n] = {
       ...personOf(must(standings[n], 'one for each'), row, must(named[n], 'one for each')),
-      ...(birthId === undefined ? {} : { birthId }),
+      ...(birthId === undefined ? { revision } : { revision, birthId }),
     }
   }
   return refuseDeleted(client, queries, persons, tombstoneKey)
@@ -93,11 +95,10 @@ function askedOf(queries: readonly PersonQuery[]): Asked[] {
   })
 }
 
-function personOf(standing: WholeStanding, row: RawRow, segments: ReadonlySet<string>): Person {
-  const [, , revision, rev, properties, members, edges, enrolments, journeys, assignments, pausedAt] = row
+function personOf(standing: WholeStanding, row: RawRow, segments: ReadonlySet<string>): Omit<Person, 'revision'> {
+  const [, , rev, properties, members, edges, enrolments, journeys, assignments, pausedAt] = row
   return {
     ...standing,
-    revision: BigInt(revision ?? 0),
     rev: BigInt(rev ?? 0),
     properties: JSON.parse(properties ?? '{}') as JsonObject, // the column holds objects only
     members: new Map(rowsOf<[number, number]>(members)),

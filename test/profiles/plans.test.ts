@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { Pool } from '../../src/db/pool.ts'
 import { ledgerSettings } from '../../src/entitlements/index.ts'
 import { must } from '../../src/kernel/assert.ts'
-import { selectStates } from '../../src/profiles/state-store.ts'
+import { selectRevisions, selectStates } from '../../src/profiles/state-store.ts'
 import { selectUnchanged } from '../../src/profiles/unchanged-store.ts'
 import { testDatabase } from '../harness/database.ts'
 import { keepUnanalysed, nodesOf, plansOn } from '../harness/plans.ts'
@@ -47,14 +47,15 @@ test('what a profile asks is a chain of look-ups by key on large tables that nob
     const asked = { scopeId: 1, segmentVersions: [1], edgeSegments: [1], enrolments: [1] }
     const [state] = await selectStates(client, [query], [asked])
     assert.equal(state?.[1], customerId)
-    assert.equal(state?.[3], '7')
-    for (const column of [5, 6, 7]) assert.equal(JSON.parse(state?.[column] ?? '[]').length, 1)
+    assert.equal(state?.[2], '7')
+    for (const column of [4, 5, 6]) assert.equal(JSON.parse(state?.[column] ?? '[]').length, 1)
     const known = { scopeId: 1, revision: 1n, customerId, rev: 7n, versions: 0, validUntil: null }
+    assert.equal((await selectRevisions(client, new Set([1]))).size, 0)
     // The scope is not there, so its catalogue has another revision than any.
     assert.deepEqual(await selectUnchanged(client, [known]), [false])
   })
   const plans = await plansOn(one)
-  for (const name of ['profiles_states', 'profiles_changed']) {
+  for (const name of ['profiles_states', 'profiles_revisions', 'profiles_changed']) {
     for (const node of nodesOf(must(plans.get(name), 'it was prepared'))) {
       const said = `${name}: ${node['Node Type']} on ${node['Relation Name']} ${JSON.stringify(node['Index Cond'])}`
       assert.doesNotMatch(node['Node Type'], /Seq Scan|Hash Join|Merge Join|Materialize/, said)

@@ -17,10 +17,14 @@ export interface StandingId {
   customerId: string | null
 }
 
+/**
+ * Whom a distinct id names is there: looking that up too, in one of sixteen partitions, was a fifth of the statement's 14 us for
+ * each customer. Only a record's id from outside may name nobody.
+ */
 const readStandings: Statement = {
   name: 'entitlements_standings',
   text: `
-    select q.n, k.id, ${statementMs}, a.id, a.feature_id, a.used_total, a.last_at_ms, a.version, ${grantColumns}
+    select q.n, coalesce(c.customer_id, k.id), ${statementMs}, a.id, a.feature_id, a.used_total, a.last_at_ms, a.version, ${grantColumns}
     from unnest($1::int[], $2::int[], $3::text[], $4::text[]) as q(n, scope_id, distinct_id, customer_id)
     left join lateral (
       select customer_id
@@ -33,14 +37,14 @@ const readStandings: Statement = {
       select id
       from customer
       where scope_id = q.scope_id
-        and id = coalesce(c.customer_id, q.customer_id::uuid)
+        and id = q.customer_id::uuid
       limit 1
     ) k on true
     left join lateral (
       select id, feature_id, used_total, last_at_ms, version
       from account
       where scope_id = q.scope_id
-        and customer_id = k.id
+        and customer_id = coalesce(c.customer_id, k.id)
       offset 0
     ) a on true
     left join ledger_grant g on g.account_id = a.id and not g.settled`,
