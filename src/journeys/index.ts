@@ -15,6 +15,8 @@ export {
 } from './manage/commands.ts'
 export { type StartRecord, selectFunnel as funnelOf, selectStarts as listStarts } from './manage/count-store.ts'
 export { holdJourneys, moveJourneys, resumeHeldJourneys, stopJourneys } from './manage/in-flight.ts'
+export { dropQuarantined, releaseQuarantined } from './manage/quarantine.ts'
+export { type QuarantineRecord, selectQuarantined as listQuarantined } from './manage/quarantine-store.ts'
 export {
   type JourneyRecord,
   type LegRecord,

@@ -31,6 +31,8 @@ const adminOnly = new Set([
   'createWebhookEndpoint',
   'updateWebhookEndpoint',
   'rotateWebhookSecret',
+  'listQuarantinedInputs',
+  'releaseQuarantinedInput',
 ])
 const forEverybody = new Set(['revokeToken', 'removeMember'])
 /** Needs no verified address. */

@@ -165,7 +165,7 @@ async function lookAtJourneys(pool: Pool): Promise<Finding> {
   const { quarantined, timerLagMs } = await selectEngineGauges(pool)
   const says = `the oldest timer that is due waits for ${Math.round(timerLagMs / 1000)} s`
   if (quarantined > 0) {
-    const mend = 'select * from journey_quarantine; docs/journeys.md says how to let them go on'
+    const mend = 'GET /v1/journey_quarantine says why; release them when mended'
     return warning('journeys', `timers, inputs and webhooks set aside: ${quarantined}`, mend)
   }
   if (timerLagMs <= lagMsMax) return ok('journeys', says)

@@ -26,6 +26,7 @@ import { type ExperimentServices, experiments } from './experiments.ts'
 import { features } from './features.ts'
 import { grants } from './grants.ts'
 import { type InvitationServices, invitations } from './invitations.ts'
+import { journeyQuarantine } from './journey-quarantine.ts'
 import { type JourneyApiServices, journeys } from './journeys.ts'
 import { ledger } from './ledger.ts'
 import { members } from './members.ts'
@@ -116,6 +117,7 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     await keyed.register(async (uploads) => artifacts(uploads, services))
     starts(to, services)
     journeys(to, services)
+    journeyQuarantine(to, pool)
     signingKeys(to, services)
     webhookEndpoints(to, services)
     events(to, services)
