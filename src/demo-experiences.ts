@@ -1,8 +1,9 @@
+import type { Config } from './config.ts'
 import type { Tx } from './db/pool.ts'
 import { activate, activateKey, createExperience, createKey, freeze, saveDraft } from './experiences/index.ts'
 import { systemClock } from './kernel/clock.ts'
 import { wireNames } from './kernel/wire-names.ts'
-import { selectPinned } from './profiles/index.ts'
+import { createTryProfiles, selectPinned } from './profiles/index.ts'
 import type { Scope } from './tenancy/index.ts'
 
 /**
@@ -13,13 +14,13 @@ export async function demoExperiences(
   tx: Tx,
   scope: Scope,
   {
-    namespace,
     sealingKey,
-    eventRetentionDays: keptDays,
-  }: { namespace: string; sealingKey: Buffer; eventRetentionDays: number },
+    config: { namespace, eventRetentionDays: keptDays, renderBaseUrl, assetBaseUrl },
+  }: { sealingKey: Buffer; config: Config },
 ): Promise<void> {
   const names = wireNames(namespace)
-  const services = { names, deliverAlways: namespace === 'service', sealingKey }
+  const tryProfiles = createTryProfiles({ names, renderBaseUrl, assetBaseUrl })
+  const services = { names, deliverAlways: namespace === 'service', sealingKey, tryProfiles }
   const key = await createKey(tx, scope, { keyId: undefined, sealingKey })
   await activateKey(tx, [scope], key.publicId, '*', { ...services, pinned: selectPinned })
   const each = [

@@ -64,7 +64,6 @@ export async function setUp(
 }
 
 async function createDemo(tx: Tx, workspaceId: string, config: Config, { tombstoneKey, sealingKey }: SetUpKeys) {
-  const { namespace, eventRetentionDays } = config
   const { project, scopes } = await createProject(tx, workspaceId, { name: 'Demo' })
   const apps: NonNullable<FirstRun['apps']> = []
   for (const platform of ['ios', 'android'] as const) {
@@ -76,8 +75,7 @@ async function createDemo(tx: Tx, workspaceId: string, config: Config, { tombsto
   }
   await createCatalogue(tx, scopes.test)
   await createCatalogue(tx, scopes.live)
-  for (const scope of [scopes.test, scopes.live])
-    await demoExperiences(tx, scope, { namespace, sealingKey, eventRetentionDays })
+  for (const scope of [scopes.test, scopes.live]) await demoExperiences(tx, scope, { sealingKey, config })
   await createCustomer(tx, scopes.test, tombstoneKey)
   await touchTenancy(tx)
   return { project_id: project.id, apps }

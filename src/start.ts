@@ -39,7 +39,7 @@ import { startMaintenance } from './maintenance.ts'
 import { readMasterKey, settleRotation } from './master-key.ts'
 import { metricsOf } from './metrics.ts'
 import { participantsOf } from './participants.ts'
-import { createProfiles } from './profiles/index.ts'
+import { createProfiles, createTryProfiles } from './profiles/index.ts'
 import { checkLiveCredentials, createReceivers } from './purchases/index.ts'
 import { readinessOf } from './readiness.ts'
 import { startSettling } from './settling.ts'
@@ -147,12 +147,8 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const eventLog = started.use(createLog({ url, tombstoneKey, clock, guard: guard.check }))
   const { renderBaseUrl, assetBaseUrl } = config
   const deliveries = createDeliveries({ pool, directory, names })
-  const profiles = createProfiles({
-    ...reads,
-    writePool: pool,
-    deliveries,
-    wire: { names, renderBaseUrl, assetBaseUrl },
-  })
+  const wire = { names, renderBaseUrl, assetBaseUrl }
+  const profiles = createProfiles({ ...reads, writePool: pool, deliveries, wire })
   const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
   const standing = createStanding(reads)
   const spends = createPaidSpends({ pool, catalogues, directory, tombstoneKey })
@@ -196,6 +192,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
       marks,
       names,
       deliverAlways: config.namespace === 'service',
+      tryProfiles: createTryProfiles(wire),
       pool,
       find: createFindCustomer({ pool: reads.pool, clock }),
       catalogues,

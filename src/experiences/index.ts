@@ -67,7 +67,9 @@ export {
 export { activate, build, freeze, type PublishServices } from './publish/publish.ts'
 export { selectRelease } from './publish/release-store.ts'
 export { activateKey } from './publish/resign.ts'
+export type { ReleaseCheck } from './publish/self-check.ts'
 export { changeState, type StateVerb } from './publish/states.ts'
+export type { Trial, TryProfiles } from './publish/trial.ts'
 export {
   selectLatestVersions,
   selectVersion as findVersion,

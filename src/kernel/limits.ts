@@ -261,6 +261,10 @@ export const profileArmsMax = 256
 export const profileBytesMax = 8 * MiB
 /** Lists of releases that profiles of one scope arm, kept for each with what is the same in all of them: some KiB. */
 export const commonPartsMax = 1000
+/** What clients take. */
+export const clientArmsMax = 1024
+export const clientReleasesMax = 1024
+export const clientProfileBytesMax = 24 * MiB
 /** Open journeys of one customer that are looked at: many times the arms that fit. */
 export const openJourneysMax = 5000
 /** Assignments of one customer, over experiments and phases, that are looked at. */
@@ -452,29 +456,29 @@ export const timerPollMsMax = 250
 export const journeyTriesMax = 8
 export const journeyRetryMsMin = 1000
 export const journeyRetryMsMax = 600_000
+/** Customers whose properties one statement of journeys writes: of up to half a megabyte each. */
+export const editsAtOnce = 50
 /** A timeout that events still come before is looked at again so soon. */
 export const timeoutRecheckMs = 100
 /** And a timer whose journey somebody holds at the moment. */
 export const heldRecheckMs = 25
-/** Customers whose properties one statement of journeys writes: of up to half a megabyte each. */
-export const editsAtOnce = 50
+/** How often an open journey is looked at whose eligibility time alone may take away. */
+export const eligibilityLookMs = 5 * 60_000
 /** Webhook endpoints of a project in one environment. */
 export const webhookEndpointsMax = 100
 export const webhookUrlCharsMax = 2048
 /** Webhooks that one process sends at once, what it reads of an answer, and the pause after a first failed try. */
 export const webhooksAtOnce = 50
 export const webhookAnswerBytesMax = 64 * 1024
-/** How often an open journey is looked at whose eligibility time alone may take away. */
-export const eligibilityLookMs = 5 * 60_000
 export const webhookRetryMsMin = 1000
+/** How long an answer may send us away by `Retry-After`. */
+export const webhookRetryAfterMsMax = 3600_000
 /** Beyond its timeout, before another process sends one whose sender may have died. */
 export const webhookLeaseMs = 10_000
 
 /** How long devices are taken to show what was published before. */
 export const offerKeptDays = 7
 /** Tokens for introductory offers, for one customer. */
-/** How long an answer may send us away by `Retry-After`. */
-export const webhookRetryAfterMsMax = 3600_000
 export const introTokensPerMinute = 10
 /** Of each field that asks for one. */
 export const introFieldBytesMax = 255

@@ -1,2 +1,3 @@
 export { selectPinned } from './pinned-store.ts'
 export { createProfiles, type Explained, type Profiles } from './profiles.ts'
+export { createTryProfiles } from './trial.ts'

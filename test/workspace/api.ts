@@ -27,7 +27,7 @@ import { refuse } from '../../src/kernel/errors.ts'
 import { randomText } from '../../src/kernel/ids.ts'
 import { wireNames } from '../../src/kernel/wire-names.ts'
 import { participantsOf } from '../../src/participants.ts'
-import { createProfiles } from '../../src/profiles/index.ts'
+import { createProfiles, createTryProfiles } from '../../src/profiles/index.ts'
 import { createCheckCredential, createLoadStoreApp, createReverify } from '../../src/purchases/index.ts'
 import {
   createProject,
@@ -157,6 +157,7 @@ export async function startApi(): Promise<Api> {
       names,
       profiles,
       deliverAlways: true,
+      tryProfiles: createTryProfiles({ names, renderBaseUrl: cdn, assetBaseUrl: cdn }),
       clock,
       tombstoneKey,
       catalogues,

@@ -19,11 +19,13 @@ import { selectBuilds } from './build-store.ts'
 import { type Built, buildIn, checkFiles, compileFor, type Made, restored } from './builds.ts'
 import { type InFlight, insertLegs, insertPublication, reserveSeq } from './publication-store.ts'
 import { insertReleases } from './release-store.ts'
-import { checkRelease } from './self-check.ts'
+import { createReleaseCheck } from './self-check.ts'
+import { type TryProfiles, trialOf } from './trial.ts'
 import { insertVersion, selectVersion, selectVersions, type Version } from './version-store.ts'
 
 export interface PublishServices extends Settings {
   sealingKey: Buffer
+  tryProfiles: TryProfiles
 }
 
 export interface PublishCommand {
@@ -112,14 +114,14 @@ export async function build(
   experience: Experience,
   { versionId, appIds, made: given }: { versionId: string; appIds?: string[] | undefined; made?: Made | undefined },
   settings: Settings,
-): Promise<(Built & { app: App; version: Version })[]> {
+): Promise<(Built & { app: App; version: Frozen })[]> {
   const version = await selectVersion(tx, experience, versionId)
   if (!version) throw refuse('not_found')
   if (experience.status === 'archived') throw refuse('conflict', { message: 'The Experience is archived.' })
   const draft = JSON.parse(version.draft) as Draft // it was found right when it was frozen
   const kept = given ? [] : await selectBuilds(tx, experience, [version.versionNumber])
   let made = given
-  const builds: (Built & { app: App; version: Version })[] = []
+  const builds: (Built & { app: App; version: Frozen })[] = []
   for (const app of await targetsOf(tx, scope, draft, appIds)) {
     const before = kept.find(({ appId }) => appId === app.id)
     if (before) {
@@ -133,10 +135,13 @@ export async function build(
   return builds
 }
 
+/** With the draft that it froze. */
+type Frozen = Version & { draft: string }
+
 interface Target extends Built {
   app: App
   experience: Experience
-  version: Version
+  version: Frozen
   inFlight: InFlight
   by: string
   at: Date
@@ -146,7 +151,7 @@ async function publishIn(
   tx: Tx,
   scope: Scope,
   { app, experience, version, inFlight, by, at, buildId, legs, plan }: Target,
-  { names, sealingKey }: PublishServices,
+  { names, sealingKey, tryProfiles }: PublishServices,
 ): Promise<void> {
   await checkFiles(tx, scope, names, legs)
   const signer = await openSigner(tx, scope, app.id, sealingKey)
@@ -161,14 +166,23 @@ async function publishIn(
     ...{ publicId: newId('pub'), experience, appId: app.id, seq, versionNumber, buildId },
     ...{ plan, publishedAt: at, publishedBy: by, inFlight },
   })
+  const check = createReleaseCheck(names, signer)
   const releases = legs.map((leg) => {
     const release = describe(leg, identity)
     const signature = signer.sign(signedMessage(names, release.bytes))
     const envelope = envelopeOf(names, release, { keyId: signer.keyId, signature })
-    const wrong = checkRelease(names, { ...identity, legId: release.legId }, envelope, signer)
+    const wrong = check({ ...identity, legId: release.legId }, envelope)
     if (wrong !== undefined) throw refuse('release_self_check_failed', { details: { rule: wrong } })
     return { ...release, signingKeyId: signer.id, signature }
   })
+  const stamp = { app_id: app.id, seq: BigInt(seq), version_id: version.publicId, version_number: versionNumber }
+  const row = {
+    ...{ experience_row_id: experience.id, experience_id: experience.publicId, ...stamp, build_id: buildId, plan },
+    ...{ draft: version.draft, status: 'live' as const },
+  }
+  const { environment } = scope
+  const refused = tryProfiles(trialOf(names, { app, environment, check, row, signed: releases, key: signer }))
+  if (refused !== undefined) throw refuse('release_self_check_failed', { details: { rule: refused } })
   await insertReleases(tx, scope, releases)
   const each = releases.flatMap(({ legId, locales, sha256 }) => locales.map((locale) => ({ legId, locale, sha256 })))
   await insertLegs(tx, scope, { appId: app.id, seq }, each)

@@ -21,7 +21,7 @@ type Envelope = ReturnType<typeof envelopeOf>
  */
 export function checkRelease(
   names: WireNames,
-  { legId, ...identity }: Identity & { legId: string },
+  { legId, ...identity }: Locator,
   envelope: Envelope,
   key: { keyId: string; publicKey: Buffer },
 ): string | undefined {
@@ -40,6 +40,20 @@ export function checkRelease(
   if (!bytes.equals(Buffer.from(canonicalJson(descriptor)))) return 'the descriptor is not canonical'
   if (depthOf(descriptor) > jsonDepthMax) return `the descriptor is nested deeper than ${jsonDepthMax}`
   return checkDescriptor(names, descriptor, { identity, legId })
+}
+
+type Locator = Identity & { legId: string }
+
+/** `checkRelease` that looks at equal releases once. */
+export type ReleaseCheck = (locator: Locator, envelope: Envelope) => string | undefined
+
+export function createReleaseCheck(names: WireNames, key: { keyId: string; publicKey: Buffer }): ReleaseCheck {
+  const known = new Map<string, string | undefined>()
+  return (locator, envelope) => {
+    const text = canonicalJson([locator, envelope])
+    if (!known.has(text)) known.set(text, checkRelease(names, locator, envelope, key))
+    return known.get(text)
+  }
 }
 
 const digest = pattern('a digest', /^[a-f0-9]{64}$/)
