@@ -1,3 +1,5 @@
+export { announced } from './announce/announce.ts'
+export { sendAnnouncements } from './announce/send.ts'
 export { fileAt, uploadTypes } from './artefacts/addresses.ts'
 export { forgetBrokenUploads } from './artefacts/artefact-store.ts'
 export { keep as keepArtefact, openArtefact, receive as receiveArtefact, type Upload } from './artefacts/artefacts.ts'
@@ -31,6 +33,7 @@ export {
   openTarget,
   rotateSecret,
 } from './endpoints/endpoints.ts'
+export { type PostResult, post } from './endpoints/post.ts'
 export { assign, peekAssignments } from './experiments/assign.ts'
 export { countExposures } from './experiments/consumer.ts'
 export { type Decision, decide as decideVariant } from './experiments/decide.ts'

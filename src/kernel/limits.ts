@@ -471,6 +471,9 @@ export const webhookUrlCharsMax = 2048
 export const webhooksAtOnce = 50
 export const webhookAnswerBytesMax = 64 * 1024
 export const webhookRetryMsMin = 1000
+/** Changes of Experiences that endpoints are told of: how long one may take to answer, and tries, half a day of them. */
+export const announcementMs = 10_000
+export const announcementTriesMax = 24
 /** How long an answer may send us away by `Retry-After`. */
 export const webhookRetryAfterMsMax = 3600_000
 /** Beyond its timeout, before another process sends one whose sender may have died. */

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { anEvent, eventually } from '../app/project.ts'
 import { aDraft, field, server, device as step } from '../harness/a-draft.ts'
+import { receiver, says } from '../harness/receiver.ts'
 import { startService } from '../harness/service.ts'
 import { armsOf, journeyOf, openWorld, reportsOf } from './world.ts'
 
@@ -126,6 +127,21 @@ test('from signing up to the last leg: devices and the service take turns, and t
     revs.map((_, index) => index + 1),
   )
   assert.equal((await world.journey(journeyId)).conversion.conversion !== undefined, true)
+})
+
+test('an endpoint that asked for it hears of what is published', async () => {
+  await using backend = await receiver(says(204, ''))
+  await project.post('/webhook_endpoints', {
+    ...{ project_id: project.id, name: 'Backend', url: backend.url, events: ['experience.published'] },
+  })
+  const { id, versionId } = await world.publish(aDraft())
+  await eventually(() => Promise.resolve(backend.heard.length > 0), 20_000)
+  const { type, data } = JSON.parse(backend.heard[0]?.body ?? '')
+  assert.deepEqual([type, data.experience_id], ['experience.published', id])
+  assert.deepEqual(
+    data.apps.map((one: { app_id: string; version_id: string }) => [one.app_id, one.version_id]),
+    [[app.id, versionId]],
+  )
 })
 
 test('one report by /event does what one by /batch does', async () => {

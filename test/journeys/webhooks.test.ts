@@ -1,58 +1,20 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { after, test } from 'node:test'
+import { isPrivateAddress } from '../../src/experiences/endpoints/address.ts'
 import { createEndpoint, deleteEndpoint } from '../../src/experiences/index.ts'
 import { dayMs, step, t0 } from '../../src/journeys/engine/testing/a-plan.ts'
-import { isPrivateAddress } from '../../src/journeys/outbox/address.ts'
 import { sendWebhooks } from '../../src/journeys/outbox/send.ts'
 import { webhookAnswerBytesMax } from '../../src/kernel/limits.ts'
 import type { Scope } from '../../src/tenancy/index.ts'
+import { receiver, says } from '../harness/receiver.ts'
 import { openJourneys, services } from './world.ts'
 
 const world = await openJourneys()
 after(() => world[Symbol.asyncDispose]())
 const { pool } = world
 const sealingKey = Buffer.alloc(32, 3)
-
-interface Heard {
-  headers: IncomingMessage['headers']
-  body: string
-}
-
-/** A receiver that answers in turn as told, the last answer for ever. */
-async function receiver(...answers: ((answer: ServerResponse) => void)[]) {
-  const heard: Heard[] = []
-  const server = createServer((request, answer) => {
-    const parts: Buffer[] = []
-    request.on('data', (part: Buffer) => parts.push(part))
-    request.on('end', () => {
-      heard.push({ headers: request.headers, body: Buffer.concat(parts).toString() })
-      answers[Math.min(heard.length, answers.length) - 1]?.(answer)
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  return {
-    heard,
-    url: `http://127.0.0.1:${port}/hook?x=1`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-}
-
-const says =
-  (status: number, body = '{}') =>
-  (answer: ServerResponse) => {
-    answer.writeHead(status, { 'content-type': 'application/json' })
-    answer.end(body)
-  }
 
 /** A journey that stands in a webhook step to the address. */
 async function calling(url: string, action: object = {}) {

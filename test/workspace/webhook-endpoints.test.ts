@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { createHmac } from 'node:crypto'
+import { after, describe, test } from 'node:test'
+import pino from 'pino'
+import { sendAnnouncements } from '../../src/experiences/index.ts'
 import { webhookEndpointsMax, webhookUrlCharsMax } from '../../src/kernel/limits.ts'
 import { aDraft, server } from '../harness/a-draft.ts'
-import { type Api, assertRefused, auditOf, startApi } from './api.ts'
+import { type Receiver, receiver, says } from '../harness/receiver.ts'
+import { type Api, assertRefused, auditOf, startApi, type Workspace } from './api.ts'
 
 const api: Api = await startApi()
 after(() => api[Symbol.asyncDispose]())
@@ -97,4 +101,141 @@ test('a draft may name an endpoint of its project and environment, and no other'
   assert.deepEqual(await issuesOf('whe_other'), ['reference_missing'])
   await ws.call('DELETE', `/webhook_endpoints/${endpoint.id}`)
   assert.deepEqual(await issuesOf(endpoint.id), ['reference_missing'])
+})
+
+describe('changes of Experiences', () => {
+  const all = ['published', 'paused', 'resumed', 'unpublished', 'archived'].map((verb) => `experience.${verb}`)
+
+  async function anExperience(ws: Workspace): Promise<string> {
+    const { body: app } = await ws.post('/apps', { project_id: ws.projectId, platform: 'ios', name: 'A' })
+    const { body: key } = await ws.post('/signing_keys', {})
+    await ws.post(`/signing_keys/${key.id}/activate`, {})
+    await ws.post('/experiences', { key: 'welcome', name: 'Welcome' })
+    const saved = { body: aDraft(), headers: { 'if-match': '0' } }
+    assert.equal((await ws.call('PUT', '/experiences/welcome/draft', saved)).status, 200)
+    return app.id
+  }
+
+  const hear = async (ws: Workspace, { url }: Receiver, events: string[]) =>
+    (await ws.post('/webhook_endpoints', { name: 'Shop', url, events })).body
+
+  const waiting = async (ws: Workspace) =>
+    api.pool.query<{ attempts: number; due_at_ms: bigint }>(
+      'select attempts, due_at_ms from announcement where scope_id = $1',
+      [ws.scopes.test.scopeId],
+    )
+
+  /** As time goes on. */
+  async function send(ws: Workspace, { allowPrivate = true } = {}): Promise<void> {
+    await api.pool.query('update announcement set due_at_ms = 0 where scope_id = $1', [ws.scopes.test.scopeId])
+    const { pool, sealingKey } = api
+    await sendAnnouncements({ pool, sealingKey, allowPrivate, log: pino({ level: 'silent' }) })
+  }
+
+  test('are told to the endpoints that asked for them, signed, each once', async () => {
+    const ws = await api.workspace()
+    const appId = await anExperience(ws)
+    await using shop = await receiver(says(200))
+    await using deaf = await receiver(says(200))
+    const { secret } = await hear(ws, shop, all)
+    await hear(ws, deaf, [])
+    await hear(await api.workspace(), deaf, all)
+    await ws.post('/webhook_endpoints', { name: 'Live', url: deaf.url, events: all }, { environment: 'live' })
+    const told = async (verb: string, path: string, body: object = {}) => {
+      const answer = await ws.post(`/experiences/welcome/${path}`, body)
+      assert.ok(answer.status < 300, JSON.stringify(answer.body))
+      const before = shop.heard.length
+      await send(ws)
+      const [one, ...others] = shop.heard.slice(before)
+      assert.deepEqual([others, await waiting(ws)], [[], []], verb)
+      return one && { ...JSON.parse(one.body), heard: one }
+    }
+    const published = await told('published', 'versions')
+    const { body: version } = await ws.get('/experiences/welcome/versions')
+    const [{ id: versionId, experience_id: experienceId }] = version.data
+    const data = {
+      ...{
+        project_id: ws.projectId,
+        environment: 'test',
+        experience_id: experienceId,
+        key: 'welcome',
+        name: 'Welcome',
+      },
+    }
+    const app = { app_id: appId, version_id: versionId, version_number: 1, published_at_seq: 1 }
+    assert.deepEqual([published.type, published.data], ['experience.published', { ...data, apps: [app] }])
+    assert.ok(Math.abs(Date.parse(published.timestamp) - Date.now()) < 600_000)
+    const { headers, body } = published.heard
+    const seed = Buffer.from(secret.replace('whsec_', ''), 'base64')
+    const text = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
+    assert.equal(headers['webhook-signature'], `v1,${createHmac('sha256', seed).update(text).digest('base64')}`)
+
+    const apps = [{ app_id: appId }]
+    for (const [verb, type] of [
+      ['pause', 'paused'],
+      ['resume', 'resumed'],
+      ['unpublish', 'unpublished'],
+    ] as const) {
+      const { type: heard, data: of } = await told(verb, verb)
+      assert.deepEqual([heard, of], [`experience.${type}`, { ...data, apps }])
+      assert.equal(await told(`${verb} again`, verb), undefined, 'nothing has changed')
+    }
+    const rollback = await told('activated', `versions/${versionId}/activate`)
+    assert.deepEqual(rollback.data.apps, [{ ...app, published_at_seq: 2 }])
+    assert.equal((await told('archived', 'archive')).type, 'experience.archived')
+    assert.equal(await told('archived again', 'archive').catch(() => undefined), undefined)
+    assert.deepEqual(deaf.heard, [])
+  })
+
+  test('are told again under one key until they are heard, but no more to what is gone or says no', async () => {
+    const ws = await api.workspace()
+    await anExperience(ws)
+    await using shop = await receiver(says(503), (answer) => answer.destroy(), says(204, ''))
+    await using closed = await receiver(says(410))
+    await using gone = await receiver(says(200))
+    await hear(ws, shop, ['experience.published'])
+    await hear(ws, closed, ['experience.published'])
+    const { id } = await hear(ws, gone, ['experience.published'])
+    await ws.post('/experiences/welcome/versions', {})
+    await ws.call('DELETE', `/webhook_endpoints/${id}`)
+    await send(ws)
+    const [left, ...others] = await waiting(ws)
+    assert.deepEqual([left?.attempts, others], [1, []])
+    assert.ok(Number(left?.due_at_ms) > Date.now() - 60_000, 'later')
+    await send(ws)
+    await send(ws)
+    assert.deepEqual([shop.heard.length, closed.heard.length, gone.heard.length, await waiting(ws)], [3, 1, 0, []])
+    assert.equal(new Set(shop.heard.map(({ headers }) => headers['webhook-id'])).size, 1)
+  })
+
+  test('are not told where nothing was published, nor to the own network', async () => {
+    const ws = await api.workspace()
+    await anExperience(ws)
+    await using shop = await receiver(says(200))
+    await hear(ws, shop, all)
+    const wrong = { ...aDraft(), platforms: ['android'] }
+    await ws.call('PUT', '/experiences/welcome/draft', { body: wrong, headers: { 'if-match': '1' } })
+    assertRefused(await ws.post('/experiences/welcome/versions', {}), 409, 'conflict')
+    assert.deepEqual(await waiting(ws), [])
+    await ws.call('PUT', '/experiences/welcome/draft', { body: aDraft(), headers: { 'if-match': '2' } })
+    await ws.post('/experiences/welcome/versions', {})
+    await send(ws, { allowPrivate: false })
+    assert.deepEqual([shop.heard, await waiting(ws)], [[], []])
+  })
+
+  test('are named by their words; what an endpoint hears can be changed', async () => {
+    const ws = await api.workspace()
+    const { body } = await ws.post('/webhook_endpoints', { name: 'x', url: 'https://a.example' })
+    assert.deepEqual(body.events, [])
+    const change = (events: unknown) => ws.call('PATCH', `/webhook_endpoints/${body.id}`, { body: { events } })
+    assert.deepEqual((await change(all)).body.events, all)
+    assert.deepEqual(
+      (await ws.call('PATCH', `/webhook_endpoints/${body.id}`, { body: { name: 'y' } })).body.events,
+      all,
+    )
+    for (const wrong of [['experience.made'], ['experience.paused', 'experience.paused'], 'experience.paused', null]) {
+      assertRefused(await change(wrong), 400, 'invalid_request')
+    }
+    assert.deepEqual((await change([])).body.events, [])
+  })
 })

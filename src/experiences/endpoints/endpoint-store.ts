@@ -1,31 +1,37 @@
 import type { Sql, Tx } from '../../db/pool.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import type { Announced } from '../announce/announce.ts'
 
-/** Where webhooks of journeys go. */
+/** Where webhooks of journeys go, and what else it hears of. */
 export interface WebhookEndpoint {
   scopeId: number
   publicId: string
   name: string
   url: string
+  events: Announced[]
   createdAt: Date
   updatedAt: Date
 }
+
+/** What its owner says of it. */
+export type EndpointTerms = Pick<WebhookEndpoint, 'name' | 'url' | 'events'>
 
 interface EndpointRow {
   scope_id: number
   public_id: string
   name: string
   url: string
+  events: Announced[]
   created_at: Date
   updated_at: Date
 }
 
-const columns = 'scope_id, public_id, name, url, created_at, updated_at'
+const columns = 'scope_id, public_id, name, url, events, created_at, updated_at'
 
 function endpointOf(row: EndpointRow): WebhookEndpoint {
   return {
-    ...{ scopeId: row.scope_id, publicId: row.public_id, name: row.name, url: row.url },
+    ...{ scopeId: row.scope_id, publicId: row.public_id, name: row.name, url: row.url, events: row.events },
     ...{ createdAt: row.created_at, updatedAt: row.updated_at },
   }
 }
@@ -33,13 +39,13 @@ function endpointOf(row: EndpointRow): WebhookEndpoint {
 export async function insertEndpoint(
   tx: Tx,
   scope: Scope,
-  { publicId, name, url, sealedSecret }: { publicId: string; name: string; url: string; sealedSecret: string },
+  { publicId, name, url, events, sealedSecret }: EndpointTerms & { publicId: string; sealedSecret: string },
 ): Promise<WebhookEndpoint[]> {
   const rows = await tx.query<EndpointRow>(
-    `insert into webhook_endpoint (scope_id, public_id, name, url, sealed_secret)
-     values ($1, $2, $3, $4, $5)
+    `insert into webhook_endpoint (scope_id, public_id, name, url, events, sealed_secret)
+     values ($1, $2, $3, $4, $5, $6)
      returning ${columns}`,
-    [scope.scopeId, publicId, name, url, sealedSecret],
+    [scope.scopeId, publicId, name, url, events, sealedSecret],
   )
   return rows.map(endpointOf)
 }
@@ -90,15 +96,15 @@ export async function selectEndpoints(sql: Sql, scope: Scope, { limit, after }: 
 export async function updateEndpoint(
   tx: Tx,
   { scopeId, publicId }: WebhookEndpoint,
-  { name, url, sealedSecret }: { name: string; url: string; sealedSecret: string | null },
+  { name, url, events, sealedSecret }: EndpointTerms & { sealedSecret: string | null },
 ): Promise<WebhookEndpoint[]> {
   const rows = await tx.query<EndpointRow>(
     `update webhook_endpoint
-     set name = $3, url = $4, sealed_secret = coalesce($5, sealed_secret), updated_at = clock_timestamp()
+     set name = $3, url = $4, events = $5, sealed_secret = coalesce($6, sealed_secret), updated_at = clock_timestamp()
      where scope_id = $1
        and public_id = $2
      returning ${columns}`,
-    [scopeId, publicId, name, url, sealedSecret],
+    [scopeId, publicId, name, url, events, sealedSecret],
   )
   return rows.map(endpointOf)
 }

@@ -6,8 +6,10 @@ import { newId } from '../../kernel/ids.ts'
 import { webhookEndpointsMax } from '../../kernel/limits.ts'
 import { seal, unseal } from '../../kernel/seal.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import type { Announced } from '../announce/announce.ts'
 import {
   deleteEndpointRow,
+  type EndpointTerms,
   insertEndpoint,
   lockEndpoints,
   selectEndpoint,
@@ -26,7 +28,7 @@ export interface EndpointEdit {
 export async function createEndpoint(
   tx: Tx,
   scope: Scope,
-  { name, url }: { name: string; url: string },
+  { name, url, events = [] }: Omit<EndpointTerms, 'events'> & { events?: Announced[] | undefined },
   sealingKey: Buffer,
 ): Promise<{ endpoint: WebhookEndpoint; secret: string }> {
   checkUrl(url)
@@ -38,7 +40,7 @@ export async function createEndpoint(
   const publicId = newId('whe')
   const secret = newSecret()
   const sealedSecret = seal(sealingKey, contextOf(scope.scopeId, publicId), secret)
-  const [endpoint] = await insertEndpoint(tx, scope, { publicId, name, url, sealedSecret })
+  const [endpoint] = await insertEndpoint(tx, scope, { publicId, name, url, events, sealedSecret })
   return { endpoint: must(endpoint, 'it was inserted'), secret }
 }
 
@@ -57,12 +59,12 @@ export async function editEndpoint(
   tx: Tx,
   scopes: Scope[],
   id: string,
-  edit: { name?: string | undefined; url?: string | undefined },
+  edit: { [Key in keyof EndpointTerms]?: EndpointTerms[Key] | undefined },
 ): Promise<EndpointEdit> {
   if (edit.url !== undefined) checkUrl(edit.url)
   const before = await getEndpoint(tx, scopes, id, { lock: true })
-  const { name = before.name, url = before.url } = edit
-  const [after] = await updateEndpoint(tx, before, { name, url, sealedSecret: null })
+  const { name = before.name, url = before.url, events = before.events } = edit
+  const [after] = await updateEndpoint(tx, before, { name, url, events, sealedSecret: null })
   return { before, after: must(after, 'it is locked') }
 }
 
@@ -76,7 +78,7 @@ export async function rotateSecret(
   const before = await getEndpoint(tx, scopes, id, { lock: true })
   const secret = newSecret()
   const sealedSecret = seal(sealingKey, contextOf(before.scopeId, before.publicId), secret)
-  const [endpoint] = await updateEndpoint(tx, before, { name: before.name, url: before.url, sealedSecret })
+  const [endpoint] = await updateEndpoint(tx, before, { ...before, sealedSecret })
   return { endpoint: must(endpoint, 'it is locked'), secret }
 }
 

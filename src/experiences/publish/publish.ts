@@ -7,6 +7,7 @@ import { Refusal, refuse } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { targetAppsMax } from '../../kernel/limits.ts'
 import { type App, listApps, type Scope } from '../../tenancy/index.ts'
+import { announce, type ChangedIn } from '../announce/announce.ts'
 import { type Experience, updateExperience } from '../authoring/experience-store.ts'
 import { getDraft, getExperience } from '../authoring/experiences.ts'
 import { loadKnown, type Settings } from '../authoring/load-known.ts'
@@ -98,10 +99,14 @@ export async function activate(
   if (builds.length === 0) {
     throw refuse('conflict', { message: 'The project has no app of a platform that the draft is for.' })
   }
+  const changed: ChangedIn[] = []
   for (const built of builds) {
-    await publishIn(tx, scope, { ...built, experience, inFlight, by, at }, services)
+    const seq = await publishIn(tx, scope, { ...built, experience, inFlight, by, at }, services)
+    const { publicId: id, versionNumber: number } = built.version
+    changed.push({ appId: built.app.id, version: { id, number, seq } })
   }
   await updateExperience(tx, experience, { name: experience.name, status: 'published' })
+  await announce(tx, scope, 'experience.published', { experience, changed })
 }
 
 /**
@@ -147,12 +152,13 @@ interface Target extends Built {
   at: Date
 }
 
+/** Gives its number. */
 async function publishIn(
   tx: Tx,
   scope: Scope,
   { app, experience, version, inFlight, by, at, buildId, legs, plan }: Target,
   { names, sealingKey, tryProfiles }: PublishServices,
-): Promise<void> {
+): Promise<number> {
   await checkFiles(tx, scope, names, legs)
   const signer = await openSigner(tx, scope, app.id, sealingKey)
   const target = { appId: app.id, environment: scope.environment, experienceVersionId: version.publicId }
@@ -186,6 +192,7 @@ async function publishIn(
   await insertReleases(tx, scope, releases)
   const each = releases.flatMap(({ legId, locales, sha256 }) => locales.map((locale) => ({ legId, locale, sha256 })))
   await insertLegs(tx, scope, { appId: app.id, seq }, each)
+  return seq
 }
 
 /** In the order of their ids, in which their numbers are taken: two that publish at once wait for each other, never both. */

@@ -3,6 +3,7 @@ import type { Tx } from '../../db/pool.ts'
 import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import { type Announced, announce } from '../announce/announce.ts'
 import { type ExperienceStatus, updateExperience } from '../authoring/experience-store.ts'
 import { type ExperienceEdit, editExperience } from '../authoring/experiences.ts'
 import { type PointerStatus, selectPointers, updatePointers } from './publication-store.ts'
@@ -15,6 +16,13 @@ const steps: Record<StateVerb, { from: PointerStatus[]; to: PointerStatus }> = {
   resume: { from: ['paused'], to: 'live' },
   unpublish: { from: ['live', 'paused'], to: 'unpublished' },
   archive: { from: ['live', 'paused'], to: 'unpublished' },
+}
+
+const told: Record<StateVerb, Announced> = {
+  pause: 'experience.paused',
+  resume: 'experience.resumed',
+  unpublish: 'experience.unpublished',
+  archive: 'experience.archived',
 }
 
 /**
@@ -44,6 +52,8 @@ export async function changeState(
     const isArchived = verb === 'archive' || before.status === 'archived'
     if (verb === 'archive') await dropInternalSegments(tx, scopeOf(scopes, before), before.publicId)
     await updateExperience(tx, before, { name: before.name, status: isArchived ? 'archived' : statusOf(after) })
+    const hasChanged = changed.length > 0 || (verb === 'archive' && before.status !== 'archived')
+    if (hasChanged) await announce(tx, scopeOf(scopes, before), told[verb], { experience: before, changed })
   })
 }
 

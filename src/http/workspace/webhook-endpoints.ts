@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox'
 import type { Pool } from '../../db/pool.ts'
 import {
+  announced,
   createEndpoint,
   deleteEndpoint,
   editEndpoint,
@@ -11,7 +12,7 @@ import {
 } from '../../experiences/index.ts'
 import { webhookUrlCharsMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
-import { closed, instant } from '../schema.ts'
+import { closed, instant, oneOf } from '../schema.ts'
 import { scopeIn } from './caller.ts'
 import type { Endpoints } from './endpoint.ts'
 import { idsOf, listAnswer, listOf, listQuery, pageOf } from './list.ts'
@@ -24,6 +25,7 @@ const properties = {
   environment,
   name: Type.String(),
   url: Type.String(),
+  events: Type.Array(oneOf(...announced)),
   created_at: instant,
   updated_at: instant,
 }
@@ -39,6 +41,13 @@ const url = Type.String({
   'x-storable': true,
   description: 'http or https, without user, password and fragment.',
 })
+
+const events = Type.Optional(
+  Type.Array(oneOf(...announced), {
+    uniqueItems: true,
+    description: 'Changes of Experiences that it is told of. Steps of journeys may call it in any case.',
+  }),
+)
 
 const tag = 'Webhook endpoints'
 const role = 'admin'
@@ -100,7 +109,7 @@ function secrets({ post }: Endpoints, sealingKey: Buffer): void {
       description: 'Steps `webhook` of Experiences name it by its id. Every request it gets is signed with its secret.',
       role,
       secret: true,
-      body: closed({ project_id: projectId, name, url }),
+      body: closed({ project_id: projectId, name, url, events }),
       answers: { 201: NewEndpointObject },
       errors,
     },
@@ -145,7 +154,7 @@ function changes({ patch, delete: remove }: Endpoints): void {
       summary: 'Change a webhook endpoint',
       role,
       params: byId,
-      body: closed({ name: Type.Optional(name), url: Type.Optional(url) }),
+      body: closed({ name: Type.Optional(name), url: Type.Optional(url), events }),
       answers: { 200: EndpointObject },
       errors: [404],
     },
@@ -188,6 +197,7 @@ function show(endpoint: WebhookEndpoint, scope: Scope): Static<typeof EndpointOb
     environment: scope.environment,
     name: endpoint.name,
     url: endpoint.url,
+    events: endpoint.events,
     created_at: endpoint.createdAt.toISOString(),
     updated_at: endpoint.updatedAt.toISOString(),
   }

@@ -1,6 +1,6 @@
 import { isRetryable, type Pool } from '../../db/pool.ts'
 import { cleanJson, type Json, StaleSlice } from '../../events/index.ts'
-import { openTarget } from '../../experiences/index.ts'
+import { openTarget, type PostResult, post } from '../../experiences/index.ts'
 import {
   journeyRetryMsMax,
   journeyTriesMax,
@@ -15,7 +15,6 @@ import { insertQuarantined } from '../store/quarantine-store.ts'
 import { selectScopes } from '../store/scope-store.ts'
 import { selectClock } from '../store/timer-store.ts'
 import type { Input } from '../types.ts'
-import { type PostResult, post } from './post.ts'
 
 export interface SendOptions {
   pool: Pool

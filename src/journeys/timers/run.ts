@@ -1,6 +1,7 @@
 import { createBell } from '../../db/bell.ts'
 import { isRetryable, Pool } from '../../db/pool.ts'
 import { StaleSlice } from '../../events/index.ts'
+import { sendAnnouncements } from '../../experiences/index.ts'
 import { timerPollMsMax, timerPollMsMin, timersAtOnce, webhooksAtOnce } from '../../kernel/limits.ts'
 import type { ApplyServices } from '../apply/services.ts'
 import { sendWebhooks } from '../outbox/send.ts'
@@ -31,8 +32,10 @@ export async function runJourneys(options: JourneysOptions): Promise<void> {
   const timers: Turn = async () => (await fireTimers({ pool, services })) === timersAtOnce
   const webhooks: Turn = async () =>
     (await sendWebhooks({ pool, services, sealingKey, allowPrivate })) === webhooksAtOnce
+  const announcements: Turn = async () =>
+    (await sendAnnouncements({ pool, log: services.log, sealingKey, allowPrivate })) === webhooksAtOnce
   // An endpoint may take its time: nothing else waits for it.
-  await Promise.all([take(pool, [...turns, timers], options), take(pool, [webhooks], options)])
+  await Promise.all([[...turns, timers], [webhooks], [announcements]].map((some) => take(pool, some, options)))
 }
 
 async function take(pool: Pool, turns: readonly Turn[], { url, services, signal }: JourneysOptions): Promise<void> {
