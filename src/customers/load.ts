@@ -7,57 +7,26 @@ import { customerIdFor } from './customer-id.ts'
 import { hasDirectives } from './directives.ts'
 import { anonymousIdOf } from './identify.ts'
 import { namesOnePerson } from './identity.ts'
-import { type LaneMemory, stateOf } from './lane-memory.ts'
 import { selectAliases, selectNames, selectTaken } from './load-store.ts'
 import type { CustomerRecord, SliceState } from './slice.ts'
 
-/**
- * What a slice of events will be applied to: as far as `memory` does not know it, read in a fixed number of statements, one,
- * and two more when ids are new. Throws SliceTooLarge.
- */
+/** Reads what a slice of events will be applied to, in a fixed number of statements: one, and two more when ids are new. Throws SliceTooLarge. */
 export async function loadSlice(
   client: pg.ClientBase,
   scope: Scope,
   events: LoggedEvent[],
-  { tombstoneKey, memory, force = false }: { tombstoneKey: Buffer; memory?: LaneMemory; force?: boolean },
+  { tombstoneKey, force = false }: { tombstoneKey: Buffer; force?: boolean },
 ): Promise<SliceState> {
   const wanted = idsOf(events)
-  const { state, leftOut } = await loadNames(client, scope, wanted, { tombstoneKey, memory })
-  if (leftOut.size > 0)
-    throw new SliceTooLarge(events.findIndex((event) => wholeIdsOf(event).some((id) => leftOut.has(id))))
-  await loadOtherNames(client, scope, state, { events, force })
-  const unknown = new Set(events.map(({ distinctId }) => distinctId).filter((id) => !state.aliases.has(id)))
-  return { ...state, births: await foreseeBirths(client, scope, [...unknown]) }
-}
-
-interface Names {
-  state: SliceState
-  /** Distinct ids of customers whose properties would take too much memory. */
-  leftOut: Set<string>
-}
-
-async function loadNames(
-  client: pg.ClientBase,
-  scope: Scope,
-  wanted: ReadonlyMap<string, boolean>,
-  { tombstoneKey, memory }: { tombstoneKey: Buffer; memory: LaneMemory | undefined },
-): Promise<Names> {
-  const recalled = memory?.recall(scope, wanted) ?? null
-  const missing = [...wanted].filter(([distinctId]) => !recalled?.aliases.has(distinctId))
-  if (recalled !== null && missing.length === 0) return { state: stateOf(recalled), leftOut: new Set() }
-  const distinctIds = missing.map(([distinctId]) => distinctId)
-  const names = await selectNames(client, scope, {
-    tombstoneKey,
-    distinctIds,
-    whole: missing.map(([, whole]) => whole),
-  })
-  const pos = names[0]?.pos ?? 0n
-  if (recalled !== null && recalled.aliases.size > 0 && recalled.pos !== pos) {
-    // Somebody else changed the lane: what is remembered is no longer known to hold.
-    memory?.forget(scope)
-    return loadNames(client, scope, wanted, { tombstoneKey, memory })
+  const distinctIds = [...wanted.keys()]
+  const names = await selectNames(client, scope, { tombstoneKey, distinctIds, whole: [...wanted.values()] })
+  const state: SliceState = {
+    pos: names[0]?.pos ?? 0n,
+    aliases: new Map(),
+    customers: new Map(),
+    deleted: new Set(),
+    births: new Map(),
   }
-  const state = stateOf({ pos, aliases: recalled?.aliases ?? new Map(), customers: recalled?.customers ?? new Map() })
   const leftOut = new Set<string>()
   for (const [i, { alias, deleted }] of names.entries()) {
     const distinctId = distinctIds[i] ?? ''
@@ -70,7 +39,11 @@ async function loadNames(
     // Several ids may name one customer, and only some of them ask for its properties.
     if (customer.properties !== null || !state.customers.has(customer.id)) state.customers.set(customer.id, customer)
   }
-  return { state, leftOut }
+  if (leftOut.size > 0)
+    throw new SliceTooLarge(events.findIndex((event) => wholeIdsOf(event).some((id) => leftOut.has(id))))
+  await loadOtherNames(client, scope, state, { events, force })
+  const unknown = new Set(events.map(({ distinctId }) => distinctId).filter((id) => !state.aliases.has(id)))
+  return { ...state, births: await foreseeBirths(client, scope, [...unknown]) }
 }
 
 /** The distinct ids of the slice, and whether the properties of the customer behind them are needed. */

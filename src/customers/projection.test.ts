@@ -152,7 +152,6 @@ test('an id that gave birth before and lost its customer is born in the next gen
     customerIdFor(scope, 'u', 0),
   ])
   await pool.query(`delete from customer_alias where scope_id = $1 and distinct_id = 'u'`, [scope.scopeId])
-  projection.failed?.(scope)
   await run(scope, loggedEvent('u'))
   assert.equal((await byDistinctId(pool, scope, 'u'))?.id, customerIdFor(scope, 'u', 1))
 })

@@ -3,7 +3,6 @@ import { type JsonObject, type Projection, StaleSlice } from '../events/index.ts
 import { assert } from '../kernel/assert.ts'
 import type { Scope } from '../tenancy/index.ts'
 import { decide } from './apply.ts'
-import { LaneMemory } from './lane-memory.ts'
 import { loadSlice } from './load.ts'
 import { stillStands } from './load-store.ts'
 import type { CustomerWrite, Decision, SliceState } from './slice.ts'
@@ -18,22 +17,14 @@ export interface ProjectionOptions {
 
 /** Identity and properties as the lane runs them. */
 export function createProjection({ tombstoneKey, participants }: ProjectionOptions): Projection<SliceState, Decision> {
-  const memory = new LaneMemory()
   return {
-    load: (pool, scope, events) =>
-      pool.connected((client) => loadSlice(client, scope, events, { tombstoneKey, memory })),
+    load: (pool, scope, events) => pool.connected((client) => loadSlice(client, scope, events, { tombstoneKey })),
     decide: (_scope, state, events) => decide(state, events),
     async write(tx, scope, decision, positions) {
       if (commandsCameBetween(decision, positions)) await confirm(tx, scope, decision, tombstoneKey)
       await writeDecision(tx, scope, decision, positions)
       await writeJournal(tx, scope, decision, positions, participants)
     },
-    committed(scope, decision, positions) {
-      const [first = 0n] = positions
-      const before = first - (decision.outcomes[0]?.kind === 'applied' ? 1n : 0n)
-      memory.keep(scope, decision, { before, after: positions.at(-1) ?? before })
-    },
-    failed: (scope) => memory.forget(scope),
   }
 }
 

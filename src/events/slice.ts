@@ -68,7 +68,6 @@ export async function applySlice<State, Decision extends { outcomes: EventOutcom
   } catch (error) {
     // Somebody may have dropped one.
     work.months.clear()
-    work.projection.failed?.(lane.scope)
     throw isPoison(error) ? new PoisonedSlice(stream, taken, error) : error
   }
 }
@@ -98,9 +97,9 @@ async function applyRows<State, Decision extends { outcomes: EventOutcome[] }>(
   const applied = outcomes.filter(({ kind }) => kind === 'applied').length
 
   const cursor = cursorBehind(last)
-  const positions = await pool.transaction(async (tx) => {
+  const committed = await pool.transaction(async (tx) => {
     const before = await moveCursor(tx, lane, { stream, to: cursor, events: applied })
-    if (before === null) return null
+    if (before === null) return false
     const { positions, eventRows, laneEvents, noted } = place(fresh, outcomes, before)
     await together([
       ...writeEvents(tx, lane, stream, eventRows),
@@ -108,13 +107,9 @@ async function applyRows<State, Decision extends { outcomes: EventOutcome[] }>(
       ...insertWarnings(tx, lane.scope, [...noted, ...differing.map((event) => ({ event, warning: differs }))]),
     ])
     if (laneEvents.length > 0) for (const consumer of consumers) await consumer(tx, lane.scope, laneEvents)
-    return positions
+    return true
   })
-  if (positions === null) {
-    projection.failed?.(lane.scope)
-    return { kind: 'lost' }
-  }
-  if (decision) projection.committed?.(lane.scope, decision, positions)
+  if (!committed) return { kind: 'lost' }
   return {
     kind: 'applied',
     cursor,

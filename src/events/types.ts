@@ -111,10 +111,6 @@ export interface Projection<State, Decision extends { outcomes: EventOutcome[] }
   decide(scope: Scope, state: State, events: LoggedEvent[]): Decision
   /** `positions[i]` is the lane position of `events[i]`. */
   write(tx: Tx, scope: Scope, decision: Decision, positions: bigint[]): Promise<void>
-  /** Told after the commit of what was written. */
-  committed?(scope: Scope, decision: Decision, positions: bigint[]): void
-  /** Told when a slice failed at any step: nothing of it happened, or nobody knows. */
-  failed?(scope: Scope): void
 }
 
 /** `load` would take more memory than a slice may; the first `fits` of its events, at least one, would not. */

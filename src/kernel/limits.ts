@@ -163,8 +163,6 @@ export const eraseLogRowsMax = 5000
 export const tombstonesPerSlice = 1000
 /** Merges from a merged customer to its survivor. Each hop is one forced merge of two identified customers. */
 export const mergeChainMax = 1000
-/** Distinct ids whose customers a lane remembers between its slices, about 500 bytes each. */
-export const rememberedNamesMax = 20_000
 /** Customer ids remembered for the answers of /event, about 200 bytes each, and for how long. They are hints. */
 export const customerHintsMax = 50_000
 export const customerHintTtlMs = 60_000

@@ -127,19 +127,14 @@ export async function runEvents(
         )
         await insertSeen(tx, scope, rows)
         await insertEvents(tx, scope, rows, { historical: false })
-        return { positions, applied }
+        return applied.flatMap((isApplied, i) => (isApplied ? [[positions[i], slice[i]] as const] : []))
       })
       .catch((error: unknown) => {
-        projection.failed?.(scope)
         if (error instanceof StaleSlice) return null
         throw error
       })
     if (done === null) continue
-    projection.committed?.(scope, decision, done.positions)
-    for (const [i, step] of slice.entries()) {
-      const pos = done.positions[i]
-      if (pos !== undefined && done.applied[i]) happened.set(pos, step)
-    }
+    for (const [pos, step] of done) if (pos !== undefined && step) happened.set(pos, step)
     from += size
   }
 }

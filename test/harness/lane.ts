@@ -18,7 +18,7 @@ export async function testScope(pool: Pool, environment: Environment = 'live'): 
   return { scopeId, workspaceId, projectId, environment }
 }
 
-/** One slice through a projection as the lane runs it: load, decide, take positions, write, tell. */
+/** One slice through a projection as the lane runs it: load, decide, take positions, write. */
 export async function runSlice<State, Decision extends { outcomes: EventOutcome[] }>(
   pool: Pool,
   scope: Scope,
@@ -39,7 +39,7 @@ export async function writeSlice<State, Decision extends { outcomes: EventOutcom
 ): Promise<void> {
   const applied = decision.outcomes.map<bigint>(({ kind }) => (kind === 'applied' ? 1n : 0n))
   const total = applied.reduce((sum, one) => sum + one, 0n)
-  const written = pool.transaction(async (tx) => {
+  await pool.transaction(async (tx) => {
     const [lane] = await tx.query<{ pos: bigint }>('update lane set pos = pos + $2 where id = $1 returning pos', [
       scope.scopeId,
       total,
@@ -48,11 +48,5 @@ export async function writeSlice<State, Decision extends { outcomes: EventOutcom
     let pos = must(lane, 'the lane exists').pos - total
     const positions = applied.map((one) => (pos += one))
     await projection.write(tx, scope, decision, positions)
-    return positions
   })
-  await written.then(
-    (positions) => projection.committed?.(scope, decision, positions),
-    () => projection.failed?.(scope),
-  )
-  await written
 }
