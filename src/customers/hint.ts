@@ -26,7 +26,11 @@ interface Question {
  * answer. No event fails or waits for it.
  */
 export function createCustomerIdHint({ pool, clock }: { pool: Pool; clock: Clock }): CustomerIdHint {
-  const remembered = new LRUCache<string, string>({ max: customerHintsMax, ttl: customerHintTtlMs, ttlResolution: 1000 })
+  const remembered = new LRUCache<string, string>({
+    max: customerHintsMax,
+    ttl: customerHintTtlMs,
+    ttlResolution: 1000,
+  })
 
   const ask = coalesce<Question, string | null>({
     run: (questions) => selectCustomerIds(pool, questions),
