@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Type } from 'typebox'
 import { chance } from './ids.ts'
-import type { ChainKind } from './pki/chain.ts'
+import { type Signing, wrongSignings } from './pki/sign.ts'
 import { appleError, googleError, Refusal } from './refusal.ts'
 import type { Sim, World } from './world.ts'
 
@@ -21,10 +21,9 @@ export const faultKinds = [
   'ocsp_revoked',
   'clock_skew',
   'wrong_audience',
-  'foreign_root',
-  'expired_leaf',
-  'no_leaf_marker',
-  'no_intermediate_marker',
+  'unknown_state',
+  'dead_token',
+  ...wrongSignings,
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
@@ -37,6 +36,8 @@ export interface Fault {
   count?: number
   /** `not_found`: so long after the purchase; `delay`, `clock_skew`, `hang` and `Retry-After`: by so much. */
   seconds?: number
+  /** The App Store's error code, where one status has several: of `not_found` and `server_error`. */
+  code?: number
 }
 
 export const faultShape = Type.Object(
@@ -46,6 +47,7 @@ export const faultShape = Type.Object(
     probability: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
     seconds: Type.Optional(Type.Number({ minimum: -604_800, maximum: 604_800 })),
+    code: Type.Optional(Type.Integer({ minimum: 4_000_000, maximum: 5_999_999 })),
   },
   { additionalProperties: false },
 )
@@ -75,9 +77,8 @@ export function strike(
 }
 
 /** How what is signed for this path is signed. */
-export function chainKindAt(world: World, path: string): ChainKind {
-  const kinds = ['foreign_root', 'expired_leaf', 'no_leaf_marker', 'no_intermediate_marker'] as const
-  return kinds.find((kind) => strike(world, path, [kind]) !== undefined) ?? 'genuine'
+export function signingAt(world: World, path: string): Signing {
+  return wrongSignings.find((kind) => strike(world, path, [kind]) !== undefined) ?? 'genuine'
 }
 
 export function skewMsAt(world: World, path: string): number {
@@ -95,14 +96,14 @@ export async function failAsTold(sim: Sim, path: string): Promise<string | undef
   throw path.startsWith('/play/') ? googleFault(fault) : appleFault(fault, sim.wall())
 }
 
-function appleFault({ kind, seconds }: Fault & { seconds: number }, wall: number): Refusal {
+function appleFault({ kind, seconds, code }: Fault & { seconds: number }, wall: number): Refusal {
   if (kind === 'rate_limited') {
     const body = { errorCode: 4290000, errorMessage: 'Rate limit exceeded.' }
     return new Refusal(429, body, { 'retry-after': String(wall + seconds * 1000) }) // an instant, in milliseconds
   }
   if (kind === 'unauthorized') return new Refusal(401, 'Unauthenticated\n')
   if (kind === 'forbidden') return appleError(403, 4030000, 'Forbidden.')
-  return appleError(500, 5000000, 'An unknown error occurred.')
+  return appleError(500, code ?? 5000000, 'An unknown error occurred.')
 }
 
 function googleFault({ kind, seconds }: Fault & { seconds: number }): Refusal {

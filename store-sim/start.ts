@@ -14,6 +14,7 @@ import { setup } from './control/setup.ts'
 import { state } from './control/state.ts'
 import { createHttp } from './http/server.ts'
 import { page } from './page/page.ts'
+import { newXcodeCertificate } from './pki/chain.ts'
 import { newKeyRing } from './pki/keys.ts'
 import { playApi } from './playstore/api.ts'
 import { newPlayApp } from './playstore/app.ts'
@@ -73,6 +74,8 @@ export async function startStoreSim(options: StartOptions = {}): Promise<StoreSi
   const known = snapshot.load()
   const world = known ?? (await newWorld(url, seed, options.clock))
   world.keys.ocspUrl = ocspUrlOf(url)
+  // A snapshot may be older than this certificate.
+  world.keys.xcode ??= await newXcodeCertificate(world, Date.now())
   const sim: Sim = { world, url, wall: () => Date.now(), turn, changed: () => snapshot.save(sim.world) }
   ready.resolve(sim)
 

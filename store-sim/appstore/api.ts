@@ -7,7 +7,7 @@ import type { Sim } from '../world.ts'
 import { findTransaction, latestOf } from './app.ts'
 import { withBearer } from './bearer.ts'
 import { renewalPayload, signAppTransaction, signAs, transactionPayload } from './payloads.ts'
-import { type AppleApp, type Lineage, statusNumbers, type Transaction } from './types.ts'
+import { type AppleApp, isOfXcode, type Lineage, statusNumbers, type Transaction } from './types.ts'
 import { extend } from './verbs.ts'
 
 const pageSize = 20
@@ -156,11 +156,13 @@ function known(sim: Sim, app: AppleApp, request: Request, id = '') {
   if (jsonOf(request) === undefined) throw appleError(400, 4000000, 'Bad request.')
   if (!/^\d{1,64}$/.test(id)) throw appleError(400, 4000006, 'Invalid transaction id.')
   const found = findTransaction(app, id)
-  const missing = appleError(404, 4040010, 'Transaction id not found.')
-  if (found === undefined) throw missing
+  const { code = 4040010 } = sim.world.faults.find(({ kind }) => kind === 'not_found') ?? {}
+  if (found === undefined || isOfXcode(found.lineage.environment))
+    throw appleError(404, 4040010, 'Transaction id not found.')
   const age = nowOf(app.clock, sim.wall()) - found.transaction.purchasedAt
   const isHidden = sim.world.faults.some(({ kind, seconds = 30 }) => kind === 'not_found' && age < seconds * 1000)
-  if (isHidden && strike(sim.world, request.path, ['not_found']) !== undefined) throw missing
+  if (isHidden && strike(sim.world, request.path, ['not_found']) !== undefined)
+    throw appleError(404, code, 'Not found.')
   return found
 }
 

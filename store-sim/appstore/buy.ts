@@ -71,6 +71,8 @@ export function changePlan(
   const present = productOf(app, latest.productId)
   if (present.group !== product.group)
     throw refuse('other_group', `${product.productId} belongs to another subscription group`, 409)
+  if (present.productId === product.productId && subscriptionOf(lineage).productId !== product.productId)
+    return stay(sim, app, lineage, product, at)
   if (present.productId === product.productId)
     throw refuse('already_subscribed', `${lineage.account} has ${product.productId}`, 409)
   const [from, to] = [present.level ?? 1, product.level ?? 1]
@@ -88,6 +90,15 @@ export function changePlan(
   notify(sim, app, lineage, { type: 'DID_CHANGE_RENEWAL_PREF', subtype: 'UPGRADE' }, at)
   followOwner(sim, app, lineage, at)
   return bought
+}
+
+/** Takes back a downgrade that waits for the renewal: told without a subtype. */
+function stay(sim: Sim, app: AppleApp, lineage: Lineage, product: AppleProduct, at: number): Bought {
+  const renewal = subscriptionOf(lineage)
+  renewal.productId = product.productId
+  renewal.price = product.price ?? 0
+  notify(sim, app, lineage, { type: 'DID_CHANGE_RENEWAL_PREF' }, at)
+  return { lineage, transaction: latestOf(lineage) }
 }
 
 function buyOnce(

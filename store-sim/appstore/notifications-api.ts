@@ -69,6 +69,8 @@ function told(signedPayload: string, { attempts }: Delivery) {
 }
 
 function isAbout(payload: Delivery['payload'], transactionId: unknown): boolean {
-  const { transaction } = payload.data as { transaction?: { transactionId: string; originalTransactionId: string } } // of ours
+  const { transaction } = (payload.data ?? {}) as {
+    transaction?: { transactionId: string; originalTransactionId: string }
+  } // of ours
   return transaction?.transactionId === transactionId || transaction?.originalTransactionId === transactionId
 }

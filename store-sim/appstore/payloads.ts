@@ -1,10 +1,9 @@
 import { nowOf } from '../clock/clock.ts'
-import { chainKindAt, skewMsAt } from '../faults.ts'
-import type { ChainKind } from '../pki/chain.ts'
-import { signAppleJws } from '../pki/sign.ts'
+import { signingAt, skewMsAt } from '../faults.ts'
+import { type SignOptions, signAppleJws } from '../pki/sign.ts'
 import type { Sim } from '../world.ts'
 import { appTransactionIdOf, latestOf, productOf, subscriptionOf } from './app.ts'
-import type { AppleApp, Lineage, Transaction } from './types.ts'
+import { type AppleApp, isOfXcode, type Lineage, type Transaction } from './types.ts'
 
 const typeNames: Record<string, string> = {
   subscription: 'Auto-Renewable Subscription',
@@ -103,11 +102,24 @@ export async function signAs(
   app: AppleApp,
   payload: { signedDate?: number } & Record<string, unknown>,
   path: string,
-  kind?: ChainKind,
+  options: SignOptions = {},
 ): Promise<string> {
   const at = nowOf(app.clock, sim.wall())
   const signedDate = (payload.signedDate ?? at) + skewMsAt(sim.world, path)
-  return signAppleJws(sim.world, { ...payload, signedDate }, at, kind ?? chainKindAt(sim.world, path))
+  const isXcode = isOfXcode(payload.environment ?? payload.receiptType)
+  const whole = isXcode ? fractional({ ...payload, signedDate }) : { ...payload, signedDate }
+  const signing = options.signing ?? (isXcode ? 'xcode' : signingAt(sim.world, path))
+  return signAppleJws(sim.world, whole, at, { ...options, signing })
+}
+
+/** Xcode's instants are no whole milliseconds. */
+function fractional(payload: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(payload).map(([name, value]) => [
+      name,
+      typeof value === 'number' && name.endsWith('Date') ? value + 0.25 : value,
+    ]),
+  )
 }
 
 export async function signAppTransaction(sim: Sim, app: AppleApp, lineage: Lineage, path: string): Promise<string> {

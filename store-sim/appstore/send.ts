@@ -15,6 +15,7 @@ export async function appleRequest(sim: Sim, app: AppleApp, delivery: Delivery) 
 }
 
 async function signNested(sim: Sim, app: AppleApp, { payload }: Delivery): Promise<string> {
+  if (payload.data === undefined) return signAs(sim, app, payload, path)
   const { transaction, renewal, ...about } = payload.data as Record<string, Record<string, unknown> | undefined> // made by notify
   const data = {
     ...about,

@@ -47,7 +47,13 @@ export interface AppleApp extends AppBase {
   spentNonces: string[]
 }
 
-export type AppleEnvironment = 'Sandbox' | 'Production'
+const environments = ['Sandbox', 'Production', 'Xcode', 'LocalTesting'] as const
+export type AppleEnvironment = (typeof environments)[number]
+
+/** On the developer's own machine: signed by Xcode, and the App Store never hears of it. */
+export function isOfXcode(environment: unknown): boolean {
+  return environment === 'Xcode' || environment === 'LocalTesting'
+}
 
 /** All transactions with one original transaction id: one purchase with its renewals, or a one-time purchase. */
 export interface Lineage {
@@ -118,7 +124,7 @@ export const applePurchaseShape = Type.Object(
     family: Type.Optional(Type.Array(id, { maxItems: 5 })),
     pending: Type.Optional(Type.Boolean()),
     introToken: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
-    environment: Type.Optional(Type.Enum(['Sandbox', 'Production'])),
+    environment: Type.Optional(Type.Enum(environments)),
     signing: Type.Optional(Type.String()),
   },
   { additionalProperties: false },

@@ -23,6 +23,12 @@ export const appleVerbShape = Type.Object(
     accepted: Type.Optional(Type.Boolean()),
     in_app: Type.Optional(Type.Boolean()),
     signing: Type.Optional(Type.String()),
+    /** Of `re-sign`: what is written instead of the truth; null leaves it out. */
+    header: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    claims: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    /** Of `notify`. */
+    type: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
+    subtype: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
   },
   { additionalProperties: false },
 )
@@ -109,6 +115,13 @@ export const appleVerbs: Record<string, (call: VerbCall) => Bought | undefined> 
     renewal.price = body.price ?? Math.ceil(renewal.price * 1.2)
     renewal.priceIncrease = body.accepted === true ? 'accepted' : 'pending'
     notify(sim, app, lineage, { type: 'PRICE_INCREASE', subtype: renewal.priceIncrease.toUpperCase() }, at)
+    return undefined
+  },
+  /** A notification of any type about the purchase as it is: those that follow from nothing that happens here. */
+  notify: ({ sim, app, lineage, transaction, at, body }) => {
+    const { type, subtype } = body
+    if (type === undefined) throw refuse('invalid_request', 'type: says what to tell')
+    notify(sim, app, lineage, { type, transaction, ...(subtype === undefined ? {} : { subtype }) }, at)
     return undefined
   },
   extend: ({ sim, app, lineage, at, body }) => {

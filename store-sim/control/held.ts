@@ -2,7 +2,7 @@ import { appTransactionIdOf, latestOf } from '../appstore/app.ts'
 import { familyOf } from '../appstore/family.ts'
 import { renewalPayload, signAppTransaction, signAs, transactionPayload } from '../appstore/payloads.ts'
 import type { AppleApp, Lineage, Transaction } from '../appstore/types.ts'
-import { type ChainKind, chainKinds } from '../pki/chain.ts'
+import { type Signing, type SignOptions, signings } from '../pki/sign.ts'
 import { lastOrder, mainItem } from '../playstore/app.ts'
 import type { OneTime, PlayApp, Subscription } from '../playstore/types.ts'
 import { refuse } from '../refusal.ts'
@@ -14,11 +14,10 @@ export async function heldByIphone(
   app: AppleApp,
   lineage: Lineage,
   transaction: Transaction = latestOf(lineage),
-  signing?: string,
+  options: SignOptions = {},
 ): Promise<object> {
-  const kind = signing === undefined ? undefined : chainKindOf(signing)
   const path = '/device/appstore'
-  const signedTransaction = await signAs(sim, app, transactionPayload(app, lineage, transaction), path, kind)
+  const signedTransaction = await signAs(sim, app, transactionPayload(app, lineage, transaction), path, options)
   const family = await Promise.all(familyOf(app, lineage).map((shared) => heldByIphone(sim, app, shared)))
   return {
     id: lineage.id,
@@ -34,7 +33,9 @@ export async function heldByIphone(
     signedTransaction,
     ...(lineage.renewal === null
       ? {}
-      : { signedRenewalInfo: await signAs(sim, app, renewalPayload(app, lineage), path, kind) }),
+      : {
+          signedRenewalInfo: await signAs(sim, app, renewalPayload(app, lineage), path, { signing: options.signing }),
+        }),
     appTransactionId: appTransactionIdOf(app, lineage.account),
     signedAppTransaction: await signAppTransaction(sim, app, lineage, path),
     purchase: { type: 'appstore', transaction_jwt: signedTransaction },
@@ -70,10 +71,11 @@ export function heldByAndroid(app: PlayApp, one: Subscription | OneTime): object
   }
 }
 
-export function chainKindOf(signing: string): ChainKind {
-  const kind = chainKinds.find((one) => one === signing)
-  if (kind === undefined) throw refuse('invalid_request', `signing: one of ${chainKinds.join(', ')}`)
-  return kind
+export function signingOf(asked: string | undefined): Signing | undefined {
+  const signing = signings.find((one) => one === asked)
+  if (asked !== undefined && signing === undefined)
+    throw refuse('invalid_request', `signing: one of ${signings.join(', ')}`)
+  return signing
 }
 
 function offerOf(offerId: string | null): { offer_id?: string } {

@@ -15,7 +15,7 @@ import { oneTimeVerbs, playVerbShape, subscriptionVerbs } from '../playstore/ver
 import { refuse } from '../refusal.ts'
 import { log, type Sim, type SimApp } from '../world.ts'
 import { accountTokenFor } from './account-token.ts'
-import { chainKindOf, heldByAndroid, heldByIphone } from './held.ts'
+import { heldByAndroid, heldByIphone, signingOf } from './held.ts'
 
 /** Buying, and everything that happens to purchases afterwards. Answers with what the device holds then. */
 export const purchases: Routes = {
@@ -39,7 +39,7 @@ function inTurn(sim: Sim, { method, path }: Request, work: () => Promise<object>
 
 async function purchaseApple(sim: Sim, request: Request): Promise<object> {
   const asked = bodyOf(applePurchaseShape, request)
-  if (asked.signing !== undefined) chainKindOf(asked.signing)
+  const signing = signingOf(asked.signing)
   const app = appleAppFor(sim, asked.app)
   const purchase = withToken(app, asked)
   if (purchase.pending === true) {
@@ -55,7 +55,7 @@ async function purchaseApple(sim: Sim, request: Request): Promise<object> {
     }
   }
   const { lineage, transaction } = await buyApple(sim, app, purchase, nowOf(app.clock, sim.wall()))
-  return heldByIphone(sim, app, lineage, transaction, purchase.signing)
+  return heldByIphone(sim, app, lineage, transaction, { signing })
 }
 
 async function purchasePlay(sim: Sim, request: Request): Promise<object> {
@@ -79,13 +79,10 @@ async function changeApple(sim: Sim, request: Request): Promise<object> {
     const { lineage } = found
     if (verb === 're-sign') {
       const named = body.order === undefined ? undefined : findTransaction(app, body.order)?.transaction
-      return heldByIphone(
-        sim,
-        app,
-        lineage,
-        named ?? (id === lineage.id ? latestOf(lineage) : found.transaction),
-        body.signing,
-      )
+      const { header, claims } = body
+      const options = { signing: signingOf(body.signing), header, claims }
+      const shown = named ?? (id === lineage.id ? latestOf(lineage) : found.transaction)
+      return heldByIphone(sim, app, lineage, shown, options)
     }
     const change = appleVerbs[verb]
     if (change === undefined) throw noVerb('App Store', verb)

@@ -28,7 +28,13 @@ const shortenShape = Type.Object(
   { app: Type.Optional(Type.String()), month_ms: Type.Integer({ minimum: 1_000, maximum: 3_600_000 }) },
   strict,
 )
-const appShape = Type.Object({ app: Type.Optional(Type.String()) }, strict)
+const testNoticeShape = Type.Object(
+  {
+    app: Type.Optional(Type.String()),
+    name: Type.Optional(Type.String({ pattern: '^[a-z][A-Za-z]{0,60}Notification$' })),
+  },
+  strict,
+)
 const faultsShape = Type.Object({ faults: Type.Array(faultShape, { maxItems: 100 }) }, strict)
 const clockShape = Type.Object(
   {
@@ -102,10 +108,10 @@ export const setup: Routes = {
   'POST /sim/clock': (sim, request) => sim.turn(() => moveClocks(sim, request)),
 
   'POST /sim/playstore/test-notification': (sim, request) => {
-    const { app: id } = bodyOf(appShape, request)
+    const { app: id, name } = bodyOf(testNoticeShape, request)
     const app = playAppFor(sim, id)
     return sim.turn(async () => {
-      notifyPlayTest(sim, app, nowOf(app.clock, sim.wall()))
+      notifyPlayTest(sim, app, nowOf(app.clock, sim.wall()), name)
       await runDue(sim)
       return { body: aboutApp(sim, app) }
     })
@@ -177,6 +183,7 @@ async function configOf(sim: Sim): Promise<object> {
       api: `${url}/appstore`,
       ocsp: world.keys.ocspUrl,
       roots: [chains.genuine.root.certificate],
+      xcode_certificates: [world.keys.xcode.certificate],
       root_sha256: fingerprint(chains.genuine.root.certificate),
       issuer_id: apiKey.issuerId,
       key_id: apiKey.keyId,

@@ -8,12 +8,12 @@ const verbsOf = {
   playstore: {
     subscription:
       'renew fail-billing enter-grace hold recover cancel restart pause resume expire refund revoke resubscribe defer price-increase upgrade downgrade',
-    one_time: 'refund revoke',
+    one_time: 'refund revoke release',
     pending: 'complete-pending cancel',
   },
 }
 const faultKinds =
-  'rate_limited server_error hang unauthorized forbidden not_found truncated_json drop duplicate reorder delay ocsp_down ocsp_revoked clock_skew wrong_audience foreign_root expired_leaf no_leaf_marker no_intermediate_marker'
+  'rate_limited server_error hang unauthorized forbidden not_found truncated_json drop duplicate reorder delay ocsp_down ocsp_revoked clock_skew wrong_audience unknown_state dead_token foreign_root expired_leaf no_leaf_marker no_intermediate_marker no_ca p384_leaf other_issuer forged_signature tampered_payload truncated_jws'
 const refreshMs = 1500
 const logShown = 200
 const good = ['active', 'ACTIVE', 'PURCHASED', 'CANCELED', 'owned']

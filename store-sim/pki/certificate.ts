@@ -27,18 +27,20 @@ export interface CertificateRequest {
   notAfter: number
   /** Undefined: signs itself. */
   issuer: { subject: string; issued: Issued } | undefined
-  role: 'root' | 'intermediate' | 'leaf' | 'ocsp'
+  /** `not_ca`: stands where an intermediate would, and is none. */
+  role: 'root' | 'intermediate' | 'not_ca' | 'leaf' | 'ocsp'
   /** Of a marker extension: what stores write into it is an ASN.1 NULL. */
   marker?: string | undefined
   ocspUrl?: string | undefined
 }
 
-const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+const algorithm = { name: 'ECDSA', hash: 'SHA-256' }
+const curves: Record<string, string> = { prime256v1: 'P-256', secp384r1: 'P-384' }
 const asn1Null = Uint8Array.of(0x05, 0x00)
 const ocspSigning = '1.3.6.1.5.5.7.3.9'
 
-export function newKey(): string {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+export function newKey(namedCurve = 'P-256'): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve })
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
@@ -72,6 +74,8 @@ function usage(role: CertificateRequest['role']): Extension[] {
       return [new BasicConstraintsExtension(true, undefined, true), keyUsage(KeyUsageFlags.keyCertSign)]
     case 'intermediate':
       return [new BasicConstraintsExtension(true, 0, true), keyUsage(KeyUsageFlags.keyCertSign)]
+    case 'not_ca':
+      return [new BasicConstraintsExtension(false, undefined, true), keyUsage(KeyUsageFlags.keyCertSign)]
     case 'leaf':
       return [new BasicConstraintsExtension(false, undefined, true), keyUsage(KeyUsageFlags.digitalSignature)]
     case 'ocsp':
@@ -85,10 +89,15 @@ function keyUsage(flags: KeyUsageFlags): KeyUsagesExtension {
 
 export function privateOf(key: string): Promise<webcrypto.CryptoKey> {
   const der = createPrivateKey(key).export({ type: 'pkcs8', format: 'der' })
-  return webcrypto.subtle.importKey('pkcs8', der, algorithm, true, ['sign'])
+  return webcrypto.subtle.importKey('pkcs8', der, algorithmOf(key), true, ['sign'])
 }
 
 function publicOf(key: string): Promise<webcrypto.CryptoKey> {
   const der = createPublicKey(key).export({ type: 'spki', format: 'der' })
-  return webcrypto.subtle.importKey('spki', der, algorithm, true, ['verify'])
+  return webcrypto.subtle.importKey('spki', der, algorithmOf(key), true, ['verify'])
+}
+
+function algorithmOf(key: string) {
+  const { namedCurve = '' } = createPrivateKey(key).asymmetricKeyDetails ?? {}
+  return { ...algorithm, namedCurve: curves[namedCurve] ?? namedCurve }
 }

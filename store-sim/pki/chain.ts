@@ -1,14 +1,17 @@
 import { numberId, type Seeded } from '../ids.ts'
 import { dayMs } from '../period.ts'
-import { type Issued, issue } from './certificate.ts'
+import { type Issued, issue, newKey } from './certificate.ts'
 
-/** How a signed string can be wrong on request: each has a chain of its own. */
+/** How the chain of a signed string can be wrong on request: each kind has a chain of its own. */
 export const chainKinds = [
   'genuine',
   'expired_leaf',
   'no_leaf_marker',
   'no_intermediate_marker',
   'foreign_root',
+  'no_ca',
+  'p384_leaf',
+  'other_issuer',
 ] as const
 export type ChainKind = (typeof chainKinds)[number]
 
@@ -29,6 +32,8 @@ const subjects = {
   intermediate: 'CN=Store simulator intermediate, O=Turnpike store simulator',
   leaf: 'CN=Store simulator signing, O=Turnpike store simulator',
   ocsp: 'CN=Store simulator OCSP, O=Turnpike store simulator',
+  xcode: 'CN=Store simulator, as Xcode signs, O=Turnpike store simulator',
+  other: 'CN=Somebody else, O=Turnpike store simulator',
 }
 
 export async function newChain(world: Seeded, kind: ChainKind, ocspUrl: string, at: number): Promise<Chain> {
@@ -62,31 +67,58 @@ export async function newBranch(
   at: number,
 ): Promise<Chain> {
   if (kind === 'foreign_root') return newChain(world, kind, ocspUrl, at)
-  if (kind !== 'no_intermediate_marker')
-    return { root, intermediate, leaf: await newLeaf(world, intermediate, kind, ocspUrl, at) }
-  const bare = await issue({
+  const between =
+    kind === 'no_intermediate_marker' || kind === 'no_ca'
+      ? await otherIntermediate(world, { root, intermediate }, kind, ocspUrl)
+      : intermediate
+  return { root, intermediate: between, leaf: await newLeaf(world, between, kind, ocspUrl, at) }
+}
+
+function otherIntermediate(
+  world: Seeded,
+  { root, intermediate }: Pick<Chain, 'root' | 'intermediate'>,
+  kind: 'no_intermediate_marker' | 'no_ca',
+  ocspUrl: string,
+): Promise<Issued> {
+  return issue({
     subject: subjects.intermediate,
     serial: serial(world),
     notBefore: intermediate.notBefore,
     notAfter: intermediate.notAfter,
     issuer: { subject: subjects.root, issued: root },
-    role: 'intermediate',
+    role: kind === 'no_ca' ? 'not_ca' : 'intermediate',
+    marker: kind === 'no_ca' ? intermediateMarker : undefined,
     ocspUrl,
   })
-  return { root, intermediate: bare, leaf: await newLeaf(world, bare, kind, ocspUrl, at) }
 }
 
 function newLeaf(world: Seeded, intermediate: Issued, kind: ChainKind, ocspUrl: string, at: number): Promise<Issued> {
   const notBefore = kind === 'expired_leaf' ? at - leafLifeMs - 30 * dayMs : at - 30 * dayMs
+  const issuer = kind === 'other_issuer' ? subjects.other : subjects.intermediate
+  return issue(
+    {
+      subject: subjects.leaf,
+      serial: serial(world),
+      notBefore,
+      notAfter: notBefore + leafLifeMs,
+      issuer: { subject: issuer, issued: intermediate },
+      role: 'leaf',
+      marker: kind === 'no_leaf_marker' ? undefined : leafMarker,
+      ocspUrl,
+    },
+    newKey(kind === 'p384_leaf' ? 'P-384' : 'P-256'),
+  )
+}
+
+/** One certificate that signs alone, as Xcode's does. It outlives every clock that is moved. */
+export function newXcodeCertificate(world: Seeded, at: number): Promise<Issued> {
   return issue({
-    subject: subjects.leaf,
+    subject: subjects.xcode,
     serial: serial(world),
-    notBefore,
-    notAfter: notBefore + leafLifeMs,
-    issuer: { subject: subjects.intermediate, issued: intermediate },
+    notBefore: at - 30 * dayMs,
+    notAfter: at + 30 * yearMs,
+    issuer: undefined,
     role: 'leaf',
-    marker: kind === 'no_leaf_marker' ? undefined : leafMarker,
-    ocspUrl,
   })
 }
 

@@ -1,13 +1,15 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, hash, X509Certificate } from 'node:crypto'
 import { exportJWK, type JWK } from 'jose'
 import { opaque, type Seeded, uuid } from '../ids.ts'
-import { newKey } from './certificate.ts'
-import { type Chain, type ChainKind, newBranch, newChain } from './chain.ts'
+import { type Issued, newKey } from './certificate.ts'
+import { type Chain, type ChainKind, newBranch, newChain, newXcodeCertificate } from './chain.ts'
 
 /** Everything secret the simulator owns; kept in its snapshot, shown by `GET /sim/config`: it opens nothing real. */
 export interface KeyRing {
   ocspUrl: string
   chains: Partial<Record<ChainKind, Chain>> & { genuine: Chain }
+  /** Signs alone, as Xcode does for an app that is run from it. */
+  xcode: Issued
   /** The key of the App Store Server API. */
   apiKey: { issuerId: string; keyId: string; privateKey: string }
   serviceAccount: { email: string; keyId: string; clientId: string; privateKey: string }
@@ -20,6 +22,7 @@ export async function newKeyRing(world: Seeded, ocspUrl: string, at: number): Pr
   return {
     ocspUrl,
     chains: { genuine: await newChain(world, 'genuine', ocspUrl, at) },
+    xcode: await newXcodeCertificate(world, at),
     apiKey: { issuerId: uuid(world, 'issuer'), keyId: opaque(world, 'key', 10).toUpperCase(), privateKey: newKey() },
     serviceAccount: {
       email: 'publisher@store-sim.iam.gserviceaccount.example',

@@ -21,7 +21,7 @@ const base = '/play/androidpublisher/v3/applications/{package}'
 /** The Play Developer API, as far as a service that follows purchases needs it. */
 export const playApi: Routes = {
   [`GET ${base}/purchases/subscriptionsv2/tokens/{token}`]: withPlayBearer((sim, app, request) => ({
-    body: subscriptionV2(app, subscriptionAt(sim, app, request)),
+    body: withState(sim, request, subscriptionV2(app, subscriptionAt(sim, app, request))),
   })),
 
   [`POST ${base}/purchases/subscriptionsv2/tokens/{token}:cancel`]: withPlayBearer((sim, app, request) => {
@@ -59,7 +59,7 @@ export const playApi: Routes = {
   }),
 
   [`GET ${base}/purchases/productsv2/tokens/{token}`]: withPlayBearer((sim, app, request) => ({
-    body: productV2(app, oneTimeAt(sim, app, request)),
+    body: withState(sim, request, productV2(app, oneTimeAt(sim, app, request))),
   })),
 
   [`GET ${base}/purchases/products/{product}/tokens/{token}`]: withPlayBearer((sim, app, request) => ({
@@ -122,6 +122,14 @@ export const playApi: Routes = {
   }),
 }
 
+/** On request in a state that nobody has documented. */
+function withState(sim: Sim, { path }: Request, purchase: Record<string, unknown>): Record<string, unknown> {
+  if (strike(sim.world, path, ['unknown_state']) === undefined) return purchase
+  return 'subscriptionState' in purchase
+    ? { ...purchase, subscriptionState: 'SUBSCRIPTION_STATE_OF_TOMORROW' }
+    : { ...purchase, purchaseStateContext: { purchaseState: 'OF_TOMORROW' } }
+}
+
 function subscriptionAt(sim: Sim, app: PlayApp, request: Request): Subscription {
   const one = purchaseAt(sim, app, request)
   if ('quantity' in one) throw invalidValue()
@@ -154,6 +162,7 @@ function purchaseAt(sim: Sim, app: PlayApp, { params, path }: Request): Subscrip
       ? googleError(400, 'The purchase token does not match the package name.', 'INVALID_ARGUMENT')
       : missing
   }
+  if (strike(sim.world, path, ['dead_token']) !== undefined) throw deadToken()
   const age = at(sim, app) - one.boughtAt
   const isHidden = sim.world.faults.some(({ kind, seconds = 30 }) => kind === 'not_found' && age < seconds * 1000)
   if (isHidden && strike(sim.world, path, ['not_found']) !== undefined) throw missing
@@ -187,6 +196,11 @@ function done(sim: Sim): Reply {
 
 function at(sim: Sim, app: PlayApp): number {
   return nowOf(app.clock, sim.wall())
+}
+
+/** As Google puts it where it does not answer 410. */
+function deadToken(): Refusal {
+  return googleError(400, 'The purchase token is no longer valid.', 'FAILED_PRECONDITION', 'purchaseTokenNoLongerValid')
 }
 
 function invalidValue(): Refusal {

@@ -69,6 +69,7 @@ export function open(sim: Sim, app: PlayApp, purchase: PlayPurchase, opening: Op
     expiredAt: null,
     outOfApp: opening.outOfApp ?? null,
     priceIncrease: null,
+    promoCode: purchase.promoCode === true,
   }
   app.subscriptions.push(subscription)
   sim.changed()
@@ -83,7 +84,9 @@ export function startFirstPeriod(sim: Sim, app: PlayApp, subscription: Subscript
   const offer = plan.offers?.find(({ id }) => id === offerId)
   subscription.state = 'ACTIVE'
   subscription.acknowledgeBy = acknowledgeBy(app, at, subscription.isTest, plan)
-  payPeriod(app, subscription, newOrderId(sim), start, addPeriod(start, offer?.period ?? plan.period), at)
+  const until = addPeriod(start, offer?.period ?? plan.period)
+  if (subscription.promoCode) for (const item of subscription.items) item.expiresAt = until
+  else payPeriod(app, subscription, newOrderId(sim), start, until, at)
   notifySubscription(sim, app, subscription, 'PURCHASED', at)
 }
 
@@ -101,7 +104,8 @@ export function payPeriod(
     item.latestOrderId = orderId
   }
   const { productId, basePlanId } = mainItem(subscription)
-  const { price } = basePlanOf(app, productId, basePlanId)
+  const { priceIncrease } = subscription
+  const price = priceIncrease?.applied === true ? priceIncrease.newPrice : basePlanOf(app, productId, basePlanId).price
   subscription.orders.push({ id: orderId, at, productId, price, from, until, state: 'PROCESSED' })
 }
 
@@ -152,7 +156,10 @@ function buyOnce(sim: Sim, app: PlayApp, purchase: PlayPurchase, at: number): On
   }
   app.oneTimes.push(oneTime)
   sim.changed()
-  if (purchase.pending !== true) complete(sim, app, oneTime, at, purchase.promoCode === true)
+  if (purchase.pending === true) return oneTime
+  // Promised, and paid when it is released.
+  if (option.kind === 'preorder') oneTime.state = 'PURCHASED'
+  else complete(sim, app, oneTime, at, purchase.promoCode === true)
   return oneTime
 }
 

@@ -28,6 +28,7 @@ export function playCatalogue(): PlayProduct[] {
       purchaseOptions: [
         { id: 'buy', price: usd('49', 990_000_000) },
         { id: 'rent', kind: 'rent', price: usd('4', 990_000_000) },
+        { id: 'preorder', kind: 'preorder', price: usd('44', 990_000_000) },
       ],
     },
   ]

@@ -70,8 +70,23 @@ export function notifyVoided(sim: Sim, app: PlayApp, { token, orderId, kind, qua
   })
 }
 
-export function notifyPlayTest(sim: Sim, app: PlayApp, at: number): void {
-  queue(sim, app, 'TEST', at, { testNotification: { version: '1.0' } })
+/** Any number, those that Google has not thought of yet included. */
+export function notifyNumber(sim: Sim, app: PlayApp, one: Subscription | OneTime, number: number, at: number): void {
+  const about = { version: '1.0', notificationType: number, purchaseToken: one.token }
+  queue(
+    sim,
+    app,
+    `NUMBER_${number}`,
+    at,
+    'quantity' in one
+      ? { oneTimeProductNotification: { ...about, sku: one.productId } }
+      : { subscriptionNotification: { ...about, subscriptionId: mainItem(one).productId } },
+  )
+}
+
+/** One that is about no purchase. */
+export function notifyPlayTest(sim: Sim, app: PlayApp, at: number, name = 'testNotification'): void {
+  queue(sim, app, name === 'testNotification' ? 'TEST' : name, at, { [name]: { version: '1.0' } })
 }
 
 function queue(sim: Sim, app: PlayApp, label: string, at: number, about: Record<string, unknown>): void {

@@ -37,6 +37,9 @@ function lineItem(app: PlayApp, one: Subscription, item: Item): Record<string, u
     ...(item.expiresAt === null ? {} : { expiryTime: iso(item.expiresAt) }),
     ...(item.latestOrderId === null ? {} : { latestSuccessfulOrderId: item.latestOrderId }),
     ...(plan.prepaid === true ? { prepaidPlan: prepaidPlan(item) } : { autoRenewingPlan: renewingPlan(one, plan) }),
+    ...(one.promoCode && item.latestOrderId === null && item.expiresAt !== null
+      ? { signupPromotion: { oneTimeCode: {} } }
+      : {}),
     ...(item.deferredTo === null ? {} : { deferredItemReplacement: { productId: item.deferredTo } }),
     offerDetails: { basePlanId: item.basePlanId, ...(item.offerId === null ? {} : { offerId: item.offerId }) },
   }
@@ -49,14 +52,14 @@ function prepaidPlan({ expiresAt }: Item) {
 function renewingPlan({ autoRenew, priceIncrease }: Subscription, { price }: BasePlan) {
   return {
     autoRenewEnabled: autoRenew,
-    recurringPrice: price,
+    recurringPrice: priceIncrease?.applied === true ? priceIncrease.newPrice : price,
     ...(priceIncrease === null
       ? {}
       : {
           priceChangeDetails: {
             newPrice: priceIncrease.newPrice,
             priceChangeMode: 'PRICE_INCREASE',
-            priceChangeState: priceIncrease.accepted ? 'CONFIRMED' : 'OUTSTANDING',
+            priceChangeState: priceIncrease.applied ? 'APPLIED' : priceIncrease.accepted ? 'CONFIRMED' : 'OUTSTANDING',
           },
         }),
   }

@@ -87,6 +87,7 @@ export function renew(
   one.graceUntil = null
   one.holdUntil = null
   one.pause = null
+  if (one.priceIncrease?.accepted === true) one.priceIncrease.applied = true
   payPeriod(app, one, nextOrderId(sim, one), start, addPeriod(start, planOf(app, one).period), at)
   notifySubscription(sim, app, one, notice, at)
 }

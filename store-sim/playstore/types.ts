@@ -102,7 +102,10 @@ export interface Subscription extends PlayPurchaseBase {
   replacedAt: number | null
   expiredAt: number | null
   outOfApp: { token: string; accountToken: string | null } | null
-  priceIncrease: { newPrice: Money; accepted: boolean } | null
+  /** Applied with the first renewal after it was accepted. */
+  priceIncrease: { newPrice: Money; accepted: boolean; applied: boolean } | null
+  /** By a promo code: its first period has no order. */
+  promoCode: boolean
 }
 
 export interface Item {
@@ -165,7 +168,7 @@ export const playPurchaseShape = Type.Object(
     pending: Type.Optional(Type.Boolean()),
     /** Subscriptions bought together with it, under one token. */
     addOns: Type.Optional(Type.Array(id, { maxItems: 10 })),
-    /** A promo code: there is no order. */
+    /** A promo code: there is no order, of a subscription for its first period. */
     promoCode: Type.Optional(Type.Boolean()),
     tokenLength: Type.Optional(Type.Integer({ minimum: 60, maximum: 16_384 })),
     /** By a license tester, as Play marks it; false for a real one. */

@@ -4,7 +4,7 @@ import { refuse } from '../refusal.ts'
 import type { Sim } from '../world.ts'
 import { basePlanOf, lastOrder, mainItem } from './app.ts'
 import { complete, open, replace, startFirstPeriod } from './buy.ts'
-import { notifyOneTime, notifySubscription } from './notify.ts'
+import { notifyNumber, notifyOneTime, notifySubscription } from './notify.ts'
 import { expire, failToRenew, hold, renew, resume, revoke } from './periods.ts'
 import type { OneTime, PlayApp, PlayPurchase, Subscription, SubscriptionState } from './types.ts'
 import { voidOneTime, voidOrder } from './void.ts'
@@ -23,6 +23,10 @@ export const playVerbShape = Type.Object(
     accepted: Type.Optional(Type.Boolean()),
     in_app: Type.Optional(Type.Boolean()),
     pending: Type.Optional(Type.Boolean()),
+    /** Of `resubscribe`: another purchase that the new one names as replaced too, as no store should. */
+    linked: Type.Optional(Type.String()),
+    /** Of `notify`. */
+    number: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
   },
   { additionalProperties: false },
 )
@@ -137,15 +141,17 @@ export const subscriptionVerbs: Record<string, (call: SubscriptionCall) => Subsc
     if (body.in_app ?? true)
       return open(sim, app, { ...purchase, ...tokenOf(one, body) }, { linkedToken: null, start: at }, at)
     const outOfApp = { token: one.token, accountToken: one.accountToken }
-    return open(sim, app, purchase, { linkedToken: null, start: at, outOfApp }, at)
+    const linkedToken = app.subscriptions.find(({ id }) => id === body.linked)?.token ?? null
+    return open(sim, app, purchase, { linkedToken, start: at, outOfApp }, at)
   },
   'price-increase': ({ sim, app, one, at, body }) => {
     const { price } = basePlanOf(app, mainItem(one).productId, mainItem(one).basePlanId)
     const units = body.price ?? String(Number(price.units) + 2)
-    one.priceIncrease = { newPrice: { ...price, units }, accepted: body.accepted ?? false }
+    one.priceIncrease = { newPrice: { ...price, units }, accepted: body.accepted ?? false, applied: false }
     notifySubscription(sim, app, one, 'PRICE_CHANGE_UPDATED', at)
     return undefined
   },
+  notify: tellNumber,
   'complete-pending': ({ sim, app, one, at }) => {
     demand(one, ['PENDING'])
     startFirstPeriod(sim, app, one, at, at)
@@ -169,10 +175,22 @@ export const oneTimeVerbs: Record<string, (call: Call<OneTime>) => undefined> = 
     one.state = 'CANCELLED'
     notifyOneTime(sim, app, one, 'CANCELED', at)
   },
+  notify: tellNumber,
+  /** Of a preorder: it is paid now. */
+  release: ({ sim, app, one, at }) => {
+    if (one.state !== 'PURCHASED' || one.completedAt !== null)
+      throw refuse('wrong_state', `${one.id} is no preorder that waits`, 409)
+    complete(sim, app, one, at)
+  },
   'complete-pending': ({ sim, app, one, at }) => {
     if (one.state !== 'PENDING') throw refuse('wrong_state', `${one.id} is ${one.state}, not PENDING`, 409)
     complete(sim, app, one, at)
   },
+}
+
+function tellNumber({ sim, app, one, at, body }: Call<Subscription | OneTime>): undefined {
+  if (body.number === undefined) throw refuse('invalid_request', 'number: says what to tell')
+  notifyNumber(sim, app, one, body.number, at)
 }
 
 export function cancel(sim: Sim, app: PlayApp, one: Subscription, kind: 'user' | 'developer', at: number): void {

@@ -76,7 +76,11 @@ function credentials(sim: Sim, app: SimApp, target: Target): object[] {
   const { issuerId, keyId, privateKey } = world.keys.apiKey
   return [
     { kind: 'endpoints', appstore_api: `${url}/appstore` },
-    { kind: 'appstore_trust', roots: [world.keys.chains.genuine.root.certificate] },
+    {
+      kind: 'appstore_trust',
+      roots: [world.keys.chains.genuine.root.certificate],
+      xcode_certificates: [world.keys.xcode.certificate],
+    },
     { kind: 'appstore', app_apple_id: app.appAppleId, issuer_id: issuerId, key_id: keyId, private_key: privateKey },
   ]
 }

@@ -7,6 +7,7 @@ import {
   VerificationException,
   VerificationStatus,
 } from '@apple/app-store-server-library'
+import { wrongSignings } from '../../store-sim/pki/sign.ts'
 import { type Body, bundle, openReceiver, openSim, type Simulator } from './sim.ts'
 
 const monthly = 'com.example.demo.pro_monthly'
@@ -57,7 +58,7 @@ test('it refuses what is signed wrongly on request, and another app’s', async 
   await using sim = await openSim()
   const held = await sim.buyApple({ productId: monthly })
   const verifier = verifierOf(sim)
-  for (const signing of ['expired_leaf', 'no_leaf_marker', 'no_intermediate_marker', 'foreign_root']) {
+  for (const signing of wrongSignings) {
     const { signedTransaction } = await sim.verb(held, 're-sign', { signing })
     assert.notEqual(
       await statusOf(verifier.verifyAndDecodeTransaction(signedTransaction)),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import test from 'node:test'
 import { compactVerify, decodeJwt, decodeProtectedHeader, importX509 } from 'jose'
-import { appleBearer, bundle, noon, openSim } from './sim.ts'
+import { appleBearer, appleLabels, bundle, noon, openReceiver, openSim } from './sim.ts'
 
 const monthly = 'com.example.demo.pro_monthly'
 const leafMarker = '1.2.840.113635.100.6.11.1'
@@ -69,6 +69,10 @@ test('on request it signs with a chain that is wrong in one way', async () => {
   assert.ok(!has((await chainOf('no_leaf_marker')).leaf, leafMarker))
   assert.ok(!has((await chainOf('no_intermediate_marker')).intermediate, '1.2.840.113635.100.6.2.1'))
   assert.notEqual((await chainOf('foreign_root')).rootSha256, sim.config.appstore.root_sha256)
+  assert.equal((await chainOf('no_ca')).intermediate.ca, false)
+  assert.equal((await chainOf('p384_leaf')).leaf.publicKey.asymmetricKeyDetails?.namedCurve, 'secp384r1')
+  const { leaf: stray, intermediate: between } = await chainOf('other_issuer')
+  assert.notEqual(stray.issuer, between.subject)
   const unknown = await sim.call('POST', `/sim/appstore/purchases/${held.id}/re-sign`, { signing: 'sideways' })
   assert.equal(unknown.status, 400)
 })
@@ -227,3 +231,81 @@ function encodeOid(oid: string): Buffer {
   })
   return Buffer.from([a * 40 + b, ...bytes])
 }
+
+test('on request the string itself is wrong, or says something else', async () => {
+  await using sim = await openSim()
+  const held = await sim.buyApple({ productId: monthly })
+  const made = async (body: object): Promise<string> => (await sim.verb(held, 're-sign', body)).signedTransaction
+  const isSigned = async (jws: string) => {
+    const [leaf = ''] = decodeProtectedHeader(jws).x5c ?? []
+    const key = await importX509(new X509Certificate(Buffer.from(leaf, 'base64')).toString(), 'ES256')
+    return compactVerify(jws, key).then(
+      () => true,
+      () => false,
+    )
+  }
+  assert.ok(await isSigned(await made({ signing: 'genuine' })))
+  for (const signing of ['forged_signature', 'tampered_payload', 'truncated_jws']) {
+    assert.equal(await isSigned(await made({ signing })), false, signing)
+  }
+  const told = await made({ claims: { productId: 'other', currency: null }, header: { kid: 'K', x: 1 } })
+  assert.ok(await isSigned(told))
+  assert.deepEqual([decodeJwt(told).productId, decodeJwt(told).currency], ['other', undefined])
+  assert.deepEqual([decodeProtectedHeader(told).kid, decodeProtectedHeader(told).x], ['K', 1])
+})
+
+test('what is bought in an app that Xcode runs is signed by one certificate, and nobody else hears of it', async () => {
+  await using sim = await openSim()
+  await using receiver = await openReceiver()
+  await sim.control('PUT', '/sim/targets', { store: 'appstore', app: bundle, url: receiver.url })
+  for (const environment of ['Xcode', 'LocalTesting']) {
+    const held = await sim.buyApple({ productId: monthly, account: environment, environment })
+    const { kid, x5c = [] } = decodeProtectedHeader(held.signedTransaction)
+    assert.deepEqual([kid, x5c.length], ['Apple_Xcode_Key', 1])
+    const certificate = new X509Certificate(Buffer.from(x5c[0] ?? '', 'base64'))
+    assert.equal(
+      certificate.fingerprint256,
+      new X509Certificate(sim.config.appstore.xcode_certificates[0]).fingerprint256,
+    )
+    await compactVerify(held.signedTransaction, await importX509(certificate.toString(), 'ES256'))
+    const claims = decodeJwt<{ environment: string; purchaseDate: number }>(held.signedTransaction)
+    assert.deepEqual([claims.environment, claims.purchaseDate], [environment, noon + 0.25])
+    const { status, body } = await sim.apple('GET', `/inApps/v1/transactions/${held.transactionId}`)
+    assert.deepEqual([status, body.errorCode], [404, 4040010])
+  }
+  assert.deepEqual(receiver.received, [])
+})
+
+test('a notification of any type, with the part that it has', async () => {
+  await using sim = await openSim()
+  await using receiver = await openReceiver()
+  const held = await sim.buyApple({ productId: monthly })
+  await sim.control('PUT', '/sim/targets', { store: 'appstore', app: bundle, url: receiver.url })
+  const told: [object, string][] = [
+    [{ type: 'OF_TOMORROW' }, 'data'],
+    [{ type: 'REFUND_DECLINED' }, 'data'],
+    [{ type: 'RENEWAL_EXTENSION', subtype: 'FAILURE' }, 'data'],
+    [{ type: 'RENEWAL_EXTENSION', subtype: 'SUMMARY' }, 'summary'],
+    [{ type: 'EXTERNAL_PURCHASE_TOKEN' }, 'externalPurchaseToken'],
+    [{ type: 'RESCIND_CONSENT' }, 'appData'],
+  ]
+  for (const [body] of told) await sim.verb(held, 'notify', body)
+  const parts = ['data', 'summary', 'externalPurchaseToken', 'appData']
+  assert.deepEqual(
+    receiver.received.map(({ body }) => parts.filter((name) => Object.hasOwn(decodeJwt(body.signedPayload), name))),
+    told.map(([, part]) => [part]),
+  )
+  assert.equal((await sim.call('POST', `/sim/appstore/purchases/${held.id}/notify`, {})).status, 400)
+})
+
+test('a downgrade can be taken back before it comes', async () => {
+  await using sim = await openSim()
+  await using receiver = await openReceiver()
+  const held = await sim.buyApple({ productId: monthly })
+  await sim.control('PUT', '/sim/targets', { store: 'appstore', app: bundle, url: receiver.url })
+  await sim.verb(held, 'downgrade', { productId: 'com.example.demo.basic_monthly' })
+  await sim.verb(held, 'downgrade', { productId: monthly })
+  assert.deepEqual(appleLabels(receiver), ['DID_CHANGE_RENEWAL_PREF DOWNGRADE', 'DID_CHANGE_RENEWAL_PREF'])
+  await sim.move('P1M')
+  assert.equal((await sim.verb(held, 're-sign')).productId, monthly)
+})

@@ -223,3 +223,60 @@ test('add-ons share the token and the period', async () => {
   )
   assert.equal(new Set(lineItems.map((item: Body) => item.expiryTime)).size, 1)
 })
+
+test('a preorder is promised, and paid when it is released', async () => {
+  await using both = await openBoth()
+  const { sim, receiver } = both
+  const held = await sim.buyPlay({ productId: 'lifetime', purchaseOptionId: 'preorder' })
+  const look = async () => (await sim.play('GET', `/purchases/productsv2/tokens/${held.purchaseToken}`)).body
+  const promised = await look()
+  assert.deepEqual(promised.productLineItem[0].productOfferDetails.preorderOfferDetails, {})
+  assert.deepEqual(
+    [promised.purchaseStateContext.purchaseState, promised.purchaseCompletionTime],
+    ['PURCHASED', undefined],
+  )
+  const before = receiver.received.length
+  await sim.verb(held, 'release')
+  assert.ok((await look()).purchaseCompletionTime)
+  assert.equal(receiver.received.length, before + 1)
+  const again = await sim.call('POST', `/sim/playstore/purchases/${held.id}/release`, {})
+  assert.equal(again.status, 409)
+})
+
+test('a promo code pays the first period: there is no order before the renewal', async () => {
+  await using sim = await openSim()
+  const held = await buyAcknowledged(sim, { promoCode: true })
+  const [first] = (await read(sim, held)).lineItems
+  assert.deepEqual([first.latestSuccessfulOrderId, first.signupPromotion], [undefined, { oneTimeCode: {} }])
+  await sim.move('P1M')
+  const [next] = (await read(sim, held)).lineItems
+  assert.deepEqual([typeof next.latestSuccessfulOrderId, next.signupPromotion], ['string', undefined])
+})
+
+test('a price that was agreed to is charged from the next renewal on', async () => {
+  await using sim = await openSim()
+  const held = await buyAcknowledged(sim)
+  const planOf = async () => (await read(sim, held)).lineItems[0].autoRenewingPlan
+  await sim.verb(held, 'price-increase', { price: '15', accepted: true })
+  const agreed = await planOf()
+  assert.deepEqual([agreed.priceChangeDetails.priceChangeState, agreed.recurringPrice.units], ['CONFIRMED', '9'])
+  await sim.move('P1M')
+  const applied = await planOf()
+  assert.deepEqual([applied.priceChangeDetails.priceChangeState, applied.recurringPrice.units], ['APPLIED', '15'])
+})
+
+test('on request it tells of any number, answers with a state that nobody knows, and has forgotten a token', async () => {
+  await using both = await openBoth()
+  const { sim, receiver } = both
+  const held = await buyAcknowledged(sim)
+  await sim.verb(held, 'notify', { number: 999 })
+  assert.equal(subscriptionNotices(receiver).at(-1), 999)
+  await sim.control('POST', '/sim/playstore/test-notification', { name: 'ofTomorrowNotification' })
+  assert.deepEqual(playNotices(receiver).at(-1).ofTomorrowNotification, { version: '1.0' })
+  await sim.control('PUT', '/sim/faults', { faults: [{ kind: 'unknown_state', count: 1 }] })
+  assert.equal((await read(sim, held)).subscriptionState, 'SUBSCRIPTION_STATE_OF_TOMORROW')
+  assert.equal((await read(sim, held)).subscriptionState, 'SUBSCRIPTION_STATE_ACTIVE')
+  await sim.control('PUT', '/sim/faults', { faults: [{ kind: 'dead_token', count: 1 }] })
+  const dead = await sim.play('GET', `/purchases/subscriptionsv2/tokens/${held.purchaseToken}`)
+  assert.deepEqual([dead.status, dead.body.error.status], [400, 'FAILED_PRECONDITION'])
+})

@@ -27,10 +27,10 @@ export interface Simulator extends AsyncDisposable {
   buyPlay: (purchase: object) => Promise<Body>
   verb: (held: Body, verb: string, body?: object) => Promise<Body>
   move: (by: string) => Promise<void>
-  /** The App Store Server API, with a good bearer. */
-  apple: (method: string, path: string, body?: unknown) => Promise<Answer>
+  /** The App Store Server API, with a good bearer of the demo's app, or of another. */
+  apple: (method: string, path: string, body?: unknown, of?: string) => Promise<Answer>
   /** The Play Developer API, below the package, with a good bearer. */
-  play: (method: string, path: string, body?: unknown) => Promise<Answer>
+  play: (method: string, path: string, body?: unknown, of?: string) => Promise<Answer>
 }
 
 export const noon = Date.parse('2027-01-15T12:00:00Z')
@@ -65,11 +65,11 @@ export async function openSim(options: StartOptions = {}): Promise<Simulator> {
     buyPlay: (purchase) => control('POST', '/sim/playstore/purchases', { account: 'ann', ...purchase }),
     verb: ({ store, id }, verb, body = {}) => control('POST', `/sim/${store}/purchases/${id}/${verb}`, body),
     move: async (by) => void (await control('POST', '/sim/clock', { by })),
-    apple: async (method, path, body) =>
-      call(method, `/appstore${path}`, body, { authorization: `Bearer ${await appleBearer(config)}` }),
-    play: async (method, path, body) => {
+    apple: async (method, path, body, of = bundle) =>
+      call(method, `/appstore${path}`, body, { authorization: `Bearer ${await appleBearer(config, { bid: of })}` }),
+    play: async (method, path, body, of = bundle) => {
       bearer ||= (await fetchPlayBearer(config)).access_token
-      const base = `/play/androidpublisher/v3/applications/${bundle}`
+      const base = `/play/androidpublisher/v3/applications/${of}`
       return call(method, `${base}${path}`, body, { authorization: `Bearer ${bearer}` })
     },
     [Symbol.asyncDispose]: () => sim[Symbol.asyncDispose](),
