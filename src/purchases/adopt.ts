@@ -5,13 +5,14 @@ import { lockLineageById, updateOwner } from './lineage-store.ts'
 import { selectPeriods } from './period-store.ts'
 import { isOpen, syncGrants } from './sync-grants.ts'
 import type { StoreApp } from './types.ts'
+import { usedUp } from './used-up.ts'
 
 const periodsMax = 50
 
 /** Gives a purchase that nobody has to a customer, as far as it gives access now. In the caller's transaction. */
 export async function adopt(tx: Tx, app: StoreApp, lineageId: bigint, customerId: string): Promise<void> {
   const lineage = await lockLineageById(tx, app.scope, lineageId)
-  if (!lineage || lineage.ownerId !== null || lineage.ownerDeleted) return
+  if (!lineage || lineage.ownerId !== null || lineage.ownerDeleted || lineage.status === usedUp) return
   const periods = await selectPeriods(tx, lineage, periodsMax)
   const now = await selectLedgerClock(tx, app.scope)
   if (!periods.some((period) => isOpen(period, now))) return

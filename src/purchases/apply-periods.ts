@@ -20,7 +20,11 @@ export async function applyPeriods(
     const startsAt = lineage.store === 'playstore' ? await playStart(tx, lineage, period, now) : period.startsAt
     await upsertPeriod(tx, lineage, id, { ...period, startsAt, stored: storedAccess(period, now), now })
     if (isCurrentOfApple(purchase, period, now)) {
-      await supersedeOthers(tx, lineage, { transactionId: id, at: period.startsAt })
+      await supersedeOthers(tx, lineage, {
+        transactionId: id,
+        at: period.startsAt,
+        isOpen: period.access.kind === 'open',
+      })
     }
     if (lineage.store === 'playstore' && period.type === 'subscription') {
       await cutOthers(tx, lineage, { line: period.line, key: period.key, at: startsAt })
@@ -52,7 +56,10 @@ function storedAccess({ access, paidUntil, startsAt, type, consumable }: Verifie
   return { ...none, accessUntil: Math.min(paidUntil ?? startsAt, now) }
 }
 
-/** One lineage of the App Store has one current period, whatever product it is for. */
+/**
+ * One lineage of the App Store has one current period, whatever product it is for. One that is over by the time we hear of it
+ * ended those before it all the same.
+ */
 function isCurrentOfApple({ store }: VerifiedPurchase, { type, access, startsAt }: VerifiedPeriod, now: Ms): boolean {
-  return store === 'appstore' && type === 'subscription' && access.kind === 'open' && startsAt <= now
+  return store === 'appstore' && type === 'subscription' && access.kind !== 'superseded' && startsAt <= now
 }

@@ -19,6 +19,7 @@ import {
   selectTransfers,
   upsertClaim,
 } from './claim-store.ts'
+import { isConsumable } from './consumable.ts'
 import { type Lineage, placeOf, updateOwner } from './lineage-store.ts'
 import { decideOwner, type Ownership, type TokenOwner } from './ownership.ts'
 import { type Period, selectPeriods } from './period-store.ts'
@@ -101,10 +102,11 @@ async function attachTo(state: State, owner: Owner, distinctId: string): Promise
   const claimant = await byDistinctId(tx, app.scope, distinctId)
   const [lastTransfer] = owner.kind === 'customer' ? await selectTransfers(tx, lineage, 1) : []
   const hasAccess = periods.some((period) => isOpen(period, now))
+  const isOthers = owner.kind === 'customer' && owner.id !== claimant?.id
   const ownership = decideOwner({
     ...{ owner, hasAccess, now, claimantId: claimant?.id ?? null, familyShared: purchase.familyShared },
     tokens: await tokenOwners(state, claimant, distinctId),
-    isConsumable: isConsumable(purchase, periods),
+    isConsumable: isOthers && (await isConsumable(tx, app, purchase, state)),
     lastTransferAt: lastTransfer?.at ?? null,
     settings: app.settings,
   })
@@ -121,12 +123,6 @@ async function attachTo(state: State, owner: Owner, distinctId: string): Promise
       if (purchase.consumedElsewhere) return refused('conflict', 'it was used up already')
       return hasAccess ? give(state, distinctId, ownership) : refuseClosed(state, claimant, distinctId)
   }
-}
-
-/** Where nothing new was told: whatever was bought once may have been. */
-function isConsumable({ transactions }: VerifiedPurchase, periods: readonly Period[]): boolean {
-  if (transactions.length === 0) return periods.some(({ type }) => type === 'one_time')
-  return transactions.some((each) => each.periods.some(({ consumable }) => consumable))
 }
 
 /** A store told us: it belongs to whoever its token names, or else to whoever claimed it before. */
@@ -231,7 +227,14 @@ async function refuseClosed(state: State, claimant: Customer | null, distinctId:
       ...{ storeProductId: null, evidenceSealed: null, now, expiresAt: now + claimDays * dayMs },
     })
   }
-  return refused('unsupported', detail)
+  return { ...refused('unsupported', detail), ...(detail === 'duration_not_configured' ? unmeasuredOf(state) : {}) }
+}
+
+/** How long it lasts is for the catalogue to say: with its evidence it can be given as soon as it does. */
+function unmeasuredOf({ purchase, periods }: State): Pick<Refused, 'unmeasured'> {
+  const { storeEnvironment, evidenceKey } = purchase
+  const period = periods.find((each) => each.evidenceKey === evidenceKey)
+  return period ? { unmeasured: { storeEnvironment, evidenceKey, storeProductId: period.storeProductId } } : {}
 }
 
 async function tokenOwners(state: State, claimant: Customer | null, distinctId: string): Promise<TokenOwner[]> {

@@ -10,9 +10,13 @@ export interface MappedClaim {
   evidenceKey: string
   distinctId: string
   evidenceSealed: string
+  reason: string
 }
 
-/** Claims whose store product had no Product and has one now; few at any time, by the index on store products. */
+/**
+ * Claims whose store product had no Product and has one now, or no duration and has one now; few at any time, by the index
+ * on store products.
+ */
 export async function selectMappedClaims(sql: Sql, { now, limit }: { now: Ms; limit: number }): Promise<MappedClaim[]> {
   const rows = await sql.query<{
     scope_id: number
@@ -25,14 +29,15 @@ export async function selectMappedClaims(sql: Sql, { now, limit }: { now: Ms; li
     evidence_key: string
     distinct_id: string
     evidence_sealed: string
+    reason: string
   }>(
     `select c.scope_id, p.workspace_id, s.project_id, s.environment, c.app_id, c.store, c.store_environment, c.evidence_key,
-       c.distinct_id, c.evidence_sealed
+       c.distinct_id, c.evidence_sealed, c.reason
      from pending_claim c
      join scope s on s.id = c.scope_id
      join project p on p.id = s.project_id and p.deleted_at is null
      join app a on a.id = c.app_id and a.deleted_at is null
-     where c.reason = 'unmapped_product'
+     where c.reason in ('unmapped_product', 'duration_not_configured')
        and c.evidence_sealed is not null
        and c.distinct_id is not null
        and c.due_at_ms <= $1
@@ -42,6 +47,7 @@ export async function selectMappedClaims(sql: Sql, { now, limit }: { now: Ms; li
          where l.scope_id = c.scope_id
            and l.store = c.store
            and l.store_product_id = c.store_product_id
+           and (c.reason = 'unmapped_product' or l.duration is not null)
        )
      order by c.created_at_ms
      limit $2`,
@@ -54,6 +60,7 @@ export async function selectMappedClaims(sql: Sql, { now, limit }: { now: Ms; li
     },
     ...{ appId: row.app_id, store: row.store, storeEnvironment: row.store_environment },
     ...{ evidenceKey: row.evidence_key, distinctId: row.distinct_id, evidenceSealed: row.evidence_sealed },
+    reason: row.reason,
   }))
 }
 
@@ -65,8 +72,8 @@ export async function removeClaim(sql: Sql, claim: MappedClaim): Promise<void> {
        and store = $3
        and store_environment = $4
        and evidence_key = $5
-       and reason = 'unmapped_product'`,
-    keyOf(claim),
+       and reason = $6`,
+    [...keyOf(claim), claim.reason],
   )
 }
 

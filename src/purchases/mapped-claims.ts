@@ -5,7 +5,7 @@ import { mappedClaimsAtOnce, mappedClaimWaitMs } from '../kernel/limits.ts'
 import { unseal } from '../kernel/seal.ts'
 import type { AttachServices } from './attach.ts'
 import { type MappedClaim, postponeClaim, removeClaim, selectMappedClaims } from './mapped-claims-store.ts'
-import { attachOnce, claimContext, contextFor } from './purchase.ts'
+import { attachOnce, claimContext, contextFor, keepForCatalogue } from './purchase.ts'
 import type { LoadStoreApp } from './store-app.ts'
 import type { DeviceStore, Verifier } from './types.ts'
 
@@ -16,7 +16,7 @@ export interface MappedClaimServices extends AttachServices {
   verifiers: Partial<Record<DeviceStore, Verifier>>
 }
 
-/** Brings evidence again whose store product leads to a Product by now. Gives how many were tried. */
+/** Brings evidence again whose store product leads to a Product by now, or to one that says how long it lasts. Gives how many were tried. */
 export async function attachMappedClaims(services: MappedClaimServices): Promise<number> {
   const { pool, clock } = services
   const claims = await selectMappedClaims(pool, { now: clock.now(), limit: mappedClaimsAtOnce })
@@ -39,6 +39,9 @@ async function isSettled(services: MappedClaimServices, claim: MappedClaim): Pro
   if (verdict?.kind !== 'verified') return verdict?.kind === 'refused' && verdict.suffix === 'invalid'
   try {
     const attached = await attachOnce(services, app, verdict.purchase, distinctId)
+    // It has a Product now, and no duration yet: it goes on waiting, for that.
+    if (attached.kind === 'refused')
+      await keepForCatalogue(services, app, { distinctId, evidence: { store, text } }, attached)
     return attached.kind !== 'refused' || attached.suffix !== 'reconciliation_retryable'
   } catch (error) {
     if (error instanceof Refusal && error.code === 'customer_deleted') return true

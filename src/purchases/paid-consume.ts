@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { ConsumeAnswer, ConsumeCommand, PaidSpends } from '../entitlements/index.ts'
 import { readCompact } from './apple/compact.ts'
 import { attach } from './attach.ts'
-import { checkPlatform, type PurchaseServices, refusal, settle, verified } from './purchase.ts'
+import { checkPlatform, keepForCatalogue, type PurchaseServices, refusal, settle, verified } from './purchase.ts'
 import type { Evidence } from './types.ts'
 
 export interface PaidConsumeServices extends PurchaseServices {
@@ -36,7 +36,10 @@ export function createPaidConsume(services: PaidConsumeServices): (command: Paid
       // What could not be given is kept all the same, and nothing is decided.
       return attached.kind === 'attached' ? await services.spends.spend(tx, paid) : attached
     })
-    if ('kind' in settled) throw refusal(evidence.store, settled)
+    if ('kind' in settled) {
+      if (settled.kind === 'refused') await keepForCatalogue(services, app, bought, settled)
+      throw refusal(evidence.store, settled)
+    }
     services.wake()
     return settled
   }

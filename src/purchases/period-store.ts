@@ -118,11 +118,11 @@ export async function upsertPeriod(
   )
 }
 
-/** Every other period of a subscription that was not over ended when this one began. */
+/** Every other period of a subscription that was not over ended when this one began; `isOpen` also those that began with it. */
 export async function supersedeOthers(
   tx: Tx,
   lineage: Lineage,
-  { transactionId, at }: { transactionId: bigint; at: Ms },
+  { transactionId, at, isOpen }: { transactionId: bigint; at: Ms; isOpen: boolean },
 ): Promise<void> {
   await tx.query(
     `update store_period
@@ -133,9 +133,9 @@ export async function supersedeOthers(
        and superseded_at_ms is null
        and revoked_at_ms is null
        and type = 'subscription'
-       and starts_at_ms < $4
+       and (starts_at_ms < $4 or (starts_at_ms = $4 and $5))
        and (access_until_ms is null or access_until_ms > $4)`,
-    [lineage.scopeId, lineage.id, transactionId, at],
+    [lineage.scopeId, lineage.id, transactionId, at, isOpen],
   )
 }
 

@@ -16,6 +16,7 @@ import type { LoadStoreApp } from './store-app.ts'
 import { storedPurchase } from './stored-purchase.ts'
 import type {
   DeviceStore,
+  Evidence,
   PurchaseAnswer,
   PurchaseCommand,
   Refused,
@@ -25,6 +26,7 @@ import type {
   Verifier,
   VerifyContext,
 } from './types.ts'
+import { usedUp } from './used-up.ts'
 
 export interface PurchaseServices extends AttachServices {
   pool: Pool
@@ -54,6 +56,7 @@ export function createPurchase(services: PurchaseServices): (command: PurchaseCo
     checkPlatform(command)
     const { app, purchase } = await verified(services, command)
     const attached = await attachOnce(services, app, purchase, command.distinctId)
+    if (attached.kind === 'refused') await keepForCatalogue(services, app, command, attached)
     if (attached.kind !== 'attached') throw refusal(purchase.store, attached)
     services.wake()
     return { customerId: attached.customerId, replay: attached.replay, ...attached.identity }
@@ -81,7 +84,7 @@ export async function verified(
   const verify = services.verifiers[store]
   const verdict = verify ? await verify(app, evidence, context) : missing
   if (verdict.kind === 'refused') {
-    if (verdict.unmapped) await keepUnmapped(services, app, store, { distinctId, evidence: evidence.text, verdict })
+    await keepForCatalogue(services, app, { distinctId, evidence }, verdict)
     if (isStable(verdict.suffix)) services.guard.rest(evidenceHash)
     throw refusePurchase(store, verdict)
   }
@@ -121,7 +124,15 @@ export function contextFor(
       const lineage = await selectLineage(pool, place, which)
       if (!lineage) return null
       const { rootKey, lastReadAt, version, status, ownerId } = lineage
-      return { rootKey, lastReadAt, version, revoked: status === 'revoked', attached: ownerId !== null }
+      const attached = ownerId !== null
+      return {
+        rootKey,
+        lastReadAt,
+        version,
+        revoked: status === 'revoked',
+        attached,
+        usedUp: !attached && status === usedUp,
+      }
     },
     async saved(storeEnvironment, evidenceKey) {
       return (await selectResult(pool, { scope, appId, store, storeEnvironment }, evidenceKey)) ?? null
@@ -158,22 +169,24 @@ export async function settle<T>(pool: Pool, work: (tx: Tx) => Promise<T>): Promi
 
 const uniqueViolation = '23505'
 
-/** Authentic, but nobody has said yet what it buys: kept, so that the link that says so attaches it. */
-async function keepUnmapped(
-  { pool, clock, sealingKey }: PurchaseServices,
+/** Authentic, but nobody has said yet what it buys, or for how long: kept, so that the link that says so attaches it. */
+export async function keepForCatalogue(
+  { pool, clock, sealingKey }: Pick<PurchaseServices, 'pool' | 'clock' | 'sealingKey'>,
   { scope, appId }: StoreApp,
-  store: Store,
-  { distinctId, evidence, verdict }: { distinctId: string; evidence: string; verdict: Refused },
+  { distinctId, evidence }: Pick<PurchaseCommand, 'distinctId'> & { evidence: Pick<Evidence, 'store' | 'text'> },
+  { unmapped, unmeasured }: Refused,
 ): Promise<void> {
-  if (!verdict.unmapped) return
-  const { storeEnvironment, evidenceKey, storeProductId } = verdict.unmapped
+  const awaited = unmapped ?? unmeasured
+  if (!awaited) return
+  const { storeEnvironment, evidenceKey, storeProductId } = awaited
   const now = clock.now()
   await upsertClaim(
     pool,
-    { scope, appId, store, storeEnvironment },
+    { scope, appId, store: evidence.store, storeEnvironment },
     {
-      ...{ evidenceKey, customerId: null, distinctId, reason: 'unmapped_product', storeProductId },
-      evidenceSealed: seal(sealingKey, claimContext(scope, appId, evidenceKey), evidence),
+      ...{ evidenceKey, customerId: null, distinctId, storeProductId },
+      reason: unmapped ? 'unmapped_product' : 'duration_not_configured',
+      evidenceSealed: seal(sealingKey, claimContext(scope, appId, evidenceKey), evidence.text),
       ...{ now, expiresAt: now + claimDays * dayMs },
     },
   )

@@ -1,9 +1,11 @@
 import type { Sql } from '../db/pool.ts'
 import { must } from '../kernel/assert.ts'
+import { accountTokenIn } from './apple/claims.ts'
 import { selectResult } from './claim-store.ts'
 import { type Lineage, selectLineage } from './lineage-store.ts'
-import { selectPeriods } from './period-store.ts'
+import { selectPeriods, selectTransactions } from './period-store.ts'
 import type { AsStored, PurchaseIdentity, Store, StoreApp, VerifiedPurchase } from './types.ts'
+import { usedUp } from './used-up.ts'
 
 /** Of what nobody brought before: as the newest period says. Clients of Google Play need its product in every answer. */
 async function identityOf(sql: Sql, lineage: Lineage): Promise<PurchaseIdentity> {
@@ -16,6 +18,13 @@ async function identityOf(sql: Sql, lineage: Lineage): Promise<PurchaseIdentity>
       ...{ purchase_option_id: period.purchaseOptionId, offer_id: period.offerId, store_product_type: period.type },
     },
   }
+}
+
+/** What the newest renewal carries matters as long as nobody has the purchase. */
+async function renewalTokenOf(sql: Sql, lineage: Lineage): Promise<string | null> {
+  if (lineage.store !== 'appstore' || lineage.ownerId !== null) return null
+  const [newest] = await selectTransactions(sql, lineage, 1)
+  return accountTokenIn(newest?.claims) ?? accountTokenIn(lineage.extra)
 }
 
 /** A known purchase of which there is nothing new to say: it changes no row, and is judged by what is stored. */
@@ -31,9 +40,11 @@ export async function storedPurchase(
   return {
     ...{ store, storeEnvironment, evidenceKey, rootKey: lineage.rootKey, linkedKeys: [] },
     ...{ purchasedAt: lineage.createdAt, version: 0, readAt: null, unpolled: lineage.unpolled },
-    ...{ accountToken: lineage.accountToken, renewalAccountToken: null, familyShared: lineage.familyShared },
+    ...{ accountToken: lineage.accountToken, familyShared: lineage.familyShared },
+    renewalAccountToken: await renewalTokenOf(sql, lineage),
     ...{ status: lineage.status, autoRenews: lineage.autoRenews, pendingProduct: lineage.pendingProduct },
-    ...{ nextCheckAt: lineage.nextCheckAt, transactions: [], consumedElsewhere: false, outbox: [], extra: null },
+    ...{ nextCheckAt: lineage.nextCheckAt, transactions: [], outbox: [], extra: null },
+    consumedElsewhere: lineage.ownerId === null && lineage.status === usedUp,
     result: (await selectResult(sql, place, evidenceKey)) ?? result ?? (await identityOf(sql, lineage)),
   }
 }

@@ -37,6 +37,13 @@ export type Unsupported =
   | 'preorder'
   | 'rental'
 
+/** What is kept of evidence that a change of the catalogue may make good. */
+export interface AwaitedLink {
+  storeEnvironment: StoreEnvironment
+  evidenceKey: string
+  storeProductId: string
+}
+
 /** No purchase came out of the evidence. */
 export interface Refused {
   kind: 'refused'
@@ -47,7 +54,9 @@ export interface Refused {
   /** For the log only. */
   cause?: unknown
   /** Authentic evidence for a store product that leads to no Product yet: kept until one does. */
-  unmapped?: { storeEnvironment: StoreEnvironment; evidenceKey: string; storeProductId: string }
+  unmapped?: AwaitedLink
+  /** Authentic evidence for a store product whose link does not say how long it lasts: kept until it does. */
+  unmeasured?: AwaitedLink
 }
 
 export type Verdict = { kind: 'verified'; purchase: VerifiedPurchase } | AsStored | Refused
@@ -177,6 +186,8 @@ export interface KnownLineage {
   revoked: boolean
   /** It is somebody's. */
   attached: boolean
+  /** It was consumed before it was anybody's. */
+  usedUp: boolean
 }
 
 /** What we believe after checking, whatever the store: one lineage as of one instant. */

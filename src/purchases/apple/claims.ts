@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../events/index.ts'
+import { isUuid } from '../../kernel/ids.ts'
 import { isStorableJson } from '../../kernel/text.ts'
 
 /** Which kind of string is expected is decided by who asks, never by the string. */
@@ -112,6 +113,12 @@ export function claimsFault(kind: JwsKind, payload: JsonObject): string | undefi
   if (kind === 'transaction' && type === subscription && payload.expiresDate === undefined)
     return 'expiresDate is missing'
   return undefined
+}
+
+/** Of a transaction or a renewal info. Compared without case; all zeros stand for none. */
+export function accountTokenIn(claims: JsonObject | null | undefined): string | null {
+  const value = claims?.appAccountToken
+  return typeof value === 'string' && isUuid(value) ? value.toLowerCase() : null
 }
 
 /** JSON has no other numbers than finite ones, except what overflows. */

@@ -1,6 +1,5 @@
-import { isUuid } from '../../kernel/ids.ts'
 import type { MappedProduct, PeriodAccess, StoreApp, Verdict, VerifiedTransaction, VerifyContext } from '../types.ts'
-import type { TransactionClaims } from './claims.ts'
+import { accountTokenIn, type TransactionClaims } from './claims.ts'
 import type { Fresh } from './fresh.ts'
 import { type Genuine, invalid, storeProductOf } from './genuine.ts'
 import { type Judged, judge, quantityOf, whole } from './judge.ts'
@@ -52,8 +51,8 @@ export async function purchaseOf(
       version: whole(Math.max(newest.signedDate, typeof info?.signedDate === 'number' ? info.signedDate : 0)),
       readAt: fresh?.kind === 'read' ? fresh.readAt : null,
       unpolled: !app.credentials.appstore?.api || fresh?.kind === 'unpolled',
-      accountToken: tokenOf(transaction.appAccountToken),
-      renewalAccountToken: tokenOf(newest.appAccountToken) ?? tokenOf(info?.appAccountToken),
+      accountToken: accountTokenIn(transaction),
+      renewalAccountToken: accountTokenIn(newest) ?? accountTokenIn(info),
       familyShared: transaction.inAppOwnershipType === 'FAMILY_SHARED',
       status: judged.status,
       autoRenews: info === null ? null : info.autoRenewStatus === 1,
@@ -101,11 +100,6 @@ function showTransaction(
       },
     ],
   }
-}
-
-/** Compared without case; all zeros stand for none. */
-function tokenOf(value: unknown): string | null {
-  return typeof value === 'string' && isUuid(value) ? value.toLowerCase() : null
 }
 
 function nextCheck(app: StoreApp, { access, status }: Judged, now: number): number | null {

@@ -111,6 +111,9 @@ test('what was bought once and given back is a refund', () => {
   const given = coins({ isRefunded: true, standing: { kind: 'none', detail: 'purchase_canceled' } })
   const [access] = accesses(reading(given))
   assert.deepEqual(access?.kind === 'closed' && access.revocation?.share, 1)
+  // Whether its order was heard to be voided before changes nothing of what is said.
+  const [heard] = accesses(reading(given, { voided: new Map([['GPA.1', now - hour]]) }))
+  assert.equal(heard?.kind === 'closed' && heard.detail, 'purchase_canceled')
 })
 
 test('an unsettled purchase, or one without items, is asked for again', () => {
@@ -190,6 +193,9 @@ test('a consumable that something else used up is told apart from one that we kn
   assert.equal(verified(reading(used)).consumedElsewhere, true)
   assert.equal(verified(reading(used, { isKnown: true })).consumedElsewhere, false)
   assert.equal(verified(reading(coins())).consumedElsewhere, false)
+  // The word stays with it, so that bringing it again makes it no other.
+  assert.equal(verified(reading(used)).status, 'consumed_elsewhere')
+  assert.equal(verified(reading(used, { isKnown: true })).status, 'active')
 })
 
 test('each order of a subscription is a period; what is bought once has one', () => {
@@ -231,6 +237,13 @@ test('a resubscription from the Play app names whose subscription it continues',
   assert.deepEqual(purchase.linkedKeys, [tokenKeyOf('ended')])
   assert.deepEqual([purchase.accountToken, purchase.renewalAccountToken], [null, 'def'])
   assert.equal(purchase.rootKey, tokenKeyOf('token'))
+  assert.deepEqual(
+    purchase.transactions.map(({ evidenceKey, supersededBy }) => [evidenceKey, supersededBy]),
+    [
+      [tokenKeyOf('token'), null],
+      [tokenKeyOf('ended'), tokenKeyOf('token')],
+    ],
+  )
 })
 
 test('one token that names two predecessors is a conflict', () => {

@@ -11,6 +11,7 @@ import type {
   VerifiedPeriod,
   VerifiedTransaction,
 } from '../types.ts'
+import { usedUp } from '../used-up.ts'
 import { type Chain, tokenKeyOf } from './chain.ts'
 import { claimedItem } from './claims.ts'
 import { acknowledgeBy, nextCheckAt } from './due.ts'
@@ -31,7 +32,7 @@ export interface Reading {
   leaseMs: number
   /** Orders that the store voided, and when. */
   voided: ReadonlyMap<string, Ms>
-  /** Something of this token is stored already. */
+  /** Something of this token is stored already, from before it was consumed. */
   isKnown: boolean
 }
 
@@ -57,8 +58,9 @@ export function interpret(reading: Reading, { claims, consume }: Wish): Verdict 
   if (consume && !(meant.link.consumable && purchase.kind === 'one_time')) return refused('invalid', 'not_consumable')
 
   // What a purchase in the Play app continues says whose it is only where nothing nearer does.
-  const continued = purchase.accountId === null ? (purchase.outOfApp?.token ?? null) : null
+  const continued = continuedBy(purchase)
   const transactions = transactionsOf(reading, evidenceKey)
+  const consumedElsewhere = !reading.isKnown && items.every(({ isConsumed }) => isConsumed)
   return {
     kind: 'verified',
     purchase: {
@@ -71,12 +73,12 @@ export function interpret(reading: Reading, { claims, consume }: Wish): Verdict 
       accountToken: purchase.accountId,
       renewalAccountToken: purchase.outOfApp?.accountId ?? null,
       familyShared: false,
-      status: wordFor(purchase, transactions[0]?.periods ?? []),
+      status: consumedElsewhere ? usedUp : wordFor(purchase, transactions[0]?.periods ?? []),
       autoRenews: item.autoRenews,
       pendingProduct: null,
       nextCheckAt: nextCheckAt(purchase, now),
       transactions,
-      consumedElsewhere: !reading.isKnown && items.every(({ isConsumed }) => isConsumed),
+      consumedElsewhere,
       outbox: outboxOf(reading, { item, evidenceKey, consume }),
       result: identityOf(item, meant, purchase),
       extra: null,
@@ -108,6 +110,8 @@ function transactionsOf(reading: Reading, evidenceKey: string): VerifiedTransact
   const { token, purchase, chain, readAt } = reading
   const own = { evidenceKey, version: readAt, token, supersededBy: null, claims: claimsOf(purchase) }
   const replaced = unpaid.has(purchase.status) ? [] : chain.linked
+  // It has expired, says the store, whenever we hear that of itself: what it still had to give begins no later period.
+  const continued = unpaid.has(purchase.status) ? null : continuedBy(purchase)
   return [
     { ...own, periods: periodsOf(reading) },
     ...replaced.map(({ key, token: old }, i) => ({
@@ -117,7 +121,20 @@ function transactionsOf(reading: Reading, evidenceKey: string): VerifiedTransact
       supersededBy: chain.linked[i - 1]?.key ?? evidenceKey,
       ...{ periods: [], claims: {} },
     })),
+    ...(continued === null || chain.linked.some((link) => link.token === continued)
+      ? []
+      : [
+          {
+            ...{ evidenceKey: tokenKeyOf(continued), version: readAt, token: continued, supersededBy: evidenceKey },
+            ...{ periods: [], claims: {} },
+          },
+        ]),
   ]
+}
+
+/** The expired purchase that one in the Play app goes on from. */
+function continuedBy({ accountId, outOfApp }: PlayPurchase): string | null {
+  return accountId === null ? (outOfApp?.token ?? null) : null
 }
 
 function periodsOf(reading: Reading): VerifiedPeriod[] {
@@ -151,9 +168,14 @@ function periodKeyOf({ orderId }: PlayItem, { kind }: PlayPurchase): string {
   return kind === 'one_time' ? 'once' : (orderId ?? 'promo')
 }
 
-function accessOf({ standing, orderId, isRefunded }: PlayItem, { voided, leaseMs, now }: Reading): PeriodAccess {
+function accessOf(
+  { standing, orderId, isRefunded }: PlayItem,
+  { purchase, voided, leaseMs, now }: Reading,
+): PeriodAccess {
   const voidedAt = orderId === null ? undefined : voided.get(orderId)
-  if (voidedAt !== undefined) return closed('revoked', voidedAt)
+  // Of what was bought once the state says it too, in a word of its own.
+  const isTold = purchase.kind === 'one_time' && standing.kind === 'none'
+  if (voidedAt !== undefined) return closed(isTold ? standing.detail : 'revoked', voidedAt)
   switch (standing.kind) {
     case 'access':
       return {

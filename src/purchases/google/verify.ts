@@ -42,7 +42,7 @@ export function createPlayVerifier(parts: PlayParts): Verifier {
   return async (app, evidence, context) => {
     const tokenKey = tokenKeyOf(evidence.text)
     const known = await knownAnywhere(app, context, tokenKey)
-    if (known !== null && (await isFresh(app, evidence, context, known))) return asStored(known, evidence.text)
+    if (known !== null && (await isFresh(app, evidence, context, known))) return asStored(known)
     const bad = known === null ? parts.knownBad.has(app.appId, tokenKey) : undefined
     if (bad !== undefined) return refusedBy({ kind: bad })
     const kinds = await kindsOf(evidence, context)
@@ -83,7 +83,7 @@ async function verify(
   })
   if (read.kind !== 'read') {
     const isBad = read.kind === 'unknown' || read.kind === 'invalid' || read.kind === 'gone'
-    if (read.kind === 'gone' && known !== null) return asStored(known, token)
+    if (read.kind === 'gone' && known !== null) return asStored(known)
     if (isBad && known === null) knownBad.add(app.appId, tokenKeyOf(token), read.kind)
     return refusedBy(read)
   }
@@ -92,18 +92,22 @@ async function verify(
   const held = priority === 'background' && known !== null
   const storeEnvironment = purchase.isTest ? 'sandbox' : 'production'
   if (!isAccepted(app, storeEnvironment, { ...context, held })) return refused('invalid', 'environment')
-  return interpret(
+  const verdict = interpret(
     {
       ...read,
       token,
       voided: await voidedIn(purchase, app, voidedOrders),
-      isKnown: known !== null,
+      isKnown: known !== null && !known.lineage.usedUp,
       packageName: access.packageName,
       mapped: await mappedOf(purchase, context),
       leaseMs: app.settings.pollLeaseHours * hourMs,
     },
     evidence,
   )
+  const isUnsettled = verdict.kind === 'refused' && verdict.suffix === 'reconciliation_retryable'
+  if (priority === 'background' || !isUnsettled || known === null) return verdict
+  // Nothing follows from a state that nobody knows: whoever has the purchase goes on having what it gave.
+  return (await isReplay(app, evidence, context, known)) ? asStored(known) : verdict
 }
 
 async function voidedIn(
@@ -138,26 +142,32 @@ async function mappedOf(purchase: PlayPurchase, { productFor }: VerifyContext): 
 }
 
 /** Read a moment ago, and somebody's: what is stored answers, unless the client says or wants something else. */
-async function isFresh(
+async function isFresh(app: StoreApp, evidence: Evidence, context: VerifyContext, known: Stored): Promise<boolean> {
+  const { lastReadAt } = known.lineage
+  if (lastReadAt === null || systemClock.now() - lastReadAt >= storeReadAgainMs) return false
+  return isReplay(app, evidence, context, known)
+}
+
+/** Somebody has it, and the client says and wants nothing else than when it was answered before. */
+async function isReplay(
   { packageName }: StoreApp,
-  { claims, consume, text }: Evidence,
+  { claims, consume }: Pick<Evidence, 'claims' | 'consume'>,
   context: VerifyContext,
-  { environment, lineage }: Stored,
+  { environment, lineage, tokenKey }: Stored,
 ): Promise<boolean> {
-  const { lastReadAt, attached } = lineage
-  const now = systemClock.now()
-  if (consume || !attached || lastReadAt === null || now - lastReadAt >= storeReadAgainMs) return false
-  const saved = await context.saved(environment, tokenKeyOf(text))
+  if (consume || !lineage.attached) return false
+  const saved = await context.saved(environment, tokenKey)
   return saved !== null && packageName !== null && agreesWithSaved(claims, saved, packageName)
 }
 
 interface Stored {
+  tokenKey: string
   environment: StoreEnvironment
   lineage: KnownLineage
 }
 
-function asStored({ environment }: Stored, token: string): Verdict {
-  return { kind: 'as_stored', storeEnvironment: environment, evidenceKey: tokenKeyOf(token) }
+function asStored({ environment, tokenKey }: Stored): Verdict {
+  return { kind: 'as_stored', storeEnvironment: environment, evidenceKey: tokenKey }
 }
 
 /** Whether a purchase is a tester's is only known once it is read; a test environment holds nothing else. */
@@ -165,7 +175,7 @@ async function knownAnywhere({ scope }: StoreApp, { known }: VerifyContext, toke
   const environments: StoreEnvironment[] = scope.environment === 'test' ? ['sandbox'] : ['production', 'sandbox']
   for (const environment of environments) {
     const lineage = await known(environment, tokenKey)
-    if (lineage !== null) return { environment, lineage }
+    if (lineage !== null) return { tokenKey, environment, lineage }
   }
   return null
 }

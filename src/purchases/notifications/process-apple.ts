@@ -15,10 +15,11 @@ export interface AppStoreLifecycle {
   verify: Verifier
 }
 
-/** Those that say nothing of access: whatever they carry was, or will be, told by another. */
-const silent = new Set<unknown>([
-  ...['REFUND_DECLINED', 'PRICE_INCREASE', 'PRICE_CHANGE', 'CONSUMPTION_REQUEST', 'RESCIND_CONSENT', 'METADATA_UPDATE'],
-  ...['MIGRATION', 'EXTERNAL_PURCHASE_TOKEN', 'RENEWAL_EXTENSION', 'TEST'],
+/** Those that say something of access. What the others carry was, or will be, told by one of these. */
+const telling = new Set<unknown>([
+  ...['SUBSCRIBED', 'DID_RENEW', 'RENEWAL_EXTENDED', 'OFFER_REDEEMED', 'DID_CHANGE_RENEWAL_PREF'],
+  ...['DID_CHANGE_RENEWAL_STATUS', 'DID_FAIL_TO_RENEW', 'GRACE_PERIOD_EXPIRED', 'EXPIRED'],
+  ...['REFUND', 'REFUND_REVERSED', 'REVOKE', 'ONE_TIME_CHARGE'],
 ])
 
 /** What a stored notification follows to: the state that it carries, or the one that the App Store has by now. */
@@ -32,7 +33,7 @@ export async function processAppStore(
     const payload = await readNotification(lifecycle.appStore, app, signedPayload)
     if (payload === 'no_trust') return { kind: 'again', why: 'the trusted roots cannot be read' }
     const data = payload && dataOf(payload)
-    if (!payload || !data || silent.has(payload.notificationType)) continue
+    if (!payload || !data || !telling.has(payload.notificationType)) continue
     outcomes.push(await followSigned(lifecycle, app, data))
   }
   return togetherOf(outcomes)
