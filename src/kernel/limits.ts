@@ -472,6 +472,7 @@ export const webhookRetryMsMin = 1000
 /** Changes of Experiences that endpoints are told of: how long one may take to answer, and tries, half a day of them. */
 export const announcementMs = 10_000
 export const announcementTriesMax = 24
+export const announcePollMs = 1000
 /** How long an answer may send us away by `Retry-After`. */
 export const webhookRetryAfterMsMax = 3600_000
 /** Beyond its timeout, before another process sends one whose sender may have died. */

@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createBell } from '../../db/bell.ts'
 import { isRetryable, Pool } from '../../db/pool.ts'
 import { StaleSlice } from '../../events/index.ts'
 import { sendAnnouncements } from '../../experiences/index.ts'
-import { timerPollMsMax, timerPollMsMin, timersAtOnce, webhooksAtOnce } from '../../kernel/limits.ts'
+import { announcePollMs, timerPollMsMax, timerPollMsMin, timersAtOnce, webhooksAtOnce } from '../../kernel/limits.ts'
 import type { ApplyServices } from '../apply/services.ts'
 import { sendWebhooks } from '../outbox/send.ts'
 import { journeySettings } from '../store/journey-store.ts'
@@ -35,7 +36,22 @@ export async function runJourneys(options: JourneysOptions): Promise<void> {
   const announcements: Turn = async () =>
     (await sendAnnouncements({ pool, log: services.log, sealingKey, allowPrivate })) === webhooksAtOnce
   // An endpoint may take its time: nothing else waits for it.
-  await Promise.all([[...turns, timers], [webhooks], [announcements]].map((some) => take(pool, some, options)))
+  await Promise.all([
+    take(pool, [...turns, timers], options),
+    take(pool, [webhooks], options),
+    repeat(pool, announcements, options),
+  ])
+}
+
+/** For what nobody is in a hurry about: no connection listens for it. */
+async function repeat(pool: Pool, turn: Turn, { services, signal }: JourneysOptions): Promise<void> {
+  while (!signal.aborted) {
+    const more = await turn(pool).catch((error: unknown) => {
+      services.log.warn({ err: error }, 'endpoints are told of Experiences later')
+      return false
+    })
+    if (!more) await sleep(announcePollMs, undefined, { signal }).catch(() => {})
+  }
 }
 
 async function take(pool: Pool, turns: readonly Turn[], { url, services, signal }: JourneysOptions): Promise<void> {
