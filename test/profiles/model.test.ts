@@ -71,7 +71,7 @@ async function openWorld(): Promise<World> {
   const where = { property: { key: 'plan', op: 'eq', value: 'pro' } }
   const segment = { project_id: project.id, name: 'Pro', definition: { version: 1, where } }
   const { id: segmentId } = await project.post('/segments', segment)
-  await eventually(async () => (await project.get(`/segments/${segmentId}`)).status === 'ready')
+  await eventually(async () => (await project.get(`/segments/${segmentId}`)).status === 'ready', 30_000)
   for (const person of people) await project.customer(person)
   return { stage, segmentId, versions: new Map() }
 }
