@@ -94,6 +94,28 @@ describe('assignment', () => {
     }
   })
 
+  test('is what is stored, for whoever decided otherwise while somebody else was storing it', async () => {
+    const { id } = await running()
+    const customer = randomUUID()
+    const { assignments } = await peekAssignments(pool, scope, [{ experimentId: id, customerId: customer }])
+    const other = assignments.get(customer)?.[id]?.variantId === 'a' ? 'b' : 'a'
+    const told = await pool.transaction(async (tx) => {
+      await tx.query(
+        `insert into experiment_assignment
+           (scope_id, experiment_id, phase, customer_id, variant_id, is_holdout, reason, weight_period, assigned_at_ms)
+         select $1, id, 1, $2, $3, false, 'hash', 0, 1
+         from experiment
+         where public_id = $4`,
+        [scope.scopeId, customer, other, id],
+      )
+      const deciding = variantOf(id, customer)
+      const waits = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      await eventually(async () => (await tx.query(waits)).length > 0, 20_000)
+      return { deciding }
+    })
+    assert.equal(await told.deciding, other)
+  })
+
   test('is null for an experiment that is not there, in draft, or archived', async () => {
     const { id } = await project.post('/experiments', { project_id: project.id, key: 'draft', variants: half })
     const customer = randomUUID()

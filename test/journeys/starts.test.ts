@@ -174,6 +174,9 @@ describe('a start', () => {
       (await startsOf(gated, outside)).map(({ reason }: { reason: string }) => reason),
       ['held_out', 'held_out'],
     )
+    const often = await stage.publish(serverDraft(api, { policy: { holdout: holdout.id } }))
+    assert.equal((await start({ of: often, who: outside, key: 'a' })).body.status, 'ineligible')
+    assert.deepEqual(await stage.journeysOf(outside), [])
     const counted = await service.pool.query<{ who: string; count: number }>(
       `select a.distinct_id as who, e.count
        from experience_enrolment e

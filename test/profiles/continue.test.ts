@@ -74,14 +74,23 @@ describe('a journey that the server began', () => {
     const stage = await openStage(service)
     const first = await stage.publish('welcome', byApi('One'))
     await begin(stage, 'ada')
-    await stage.publish('welcome', byApi('Two'))
+    const second = await stage.publish('welcome', byApi('Two'))
     await stage.rotate()
-    const [arm] = await onward(stage, 'ada')
-    assert.equal(arm.reference.versionId, first.id)
+    const seen = async () => {
+      const { body, tag } = await stage.profile('ada')
+      const [{ locator, envelope }] = body.releases
+      assert.equal(body.armedLegs[0].reference.versionId, first.id)
+      return { seq: locator.publishedAtSeq, keyId: envelope.signature.keyId, tag }
+    }
+    assert.equal((await seen()).seq, 1)
+    for (const { id } of [first, second]) {
+      await stage.project.post(`/experiences/welcome/versions/${id}/activate?project_id=${stage.project.id}`, {})
+      assert.equal((await seen()).seq, 3)
+    }
+    const { key_id: newest } = await stage.rotate()
     await stage.change('welcome', 'unpublish')
-    const { body, tag } = await stage.profile('ada')
-    assert.equal(body.armedLegs[0].reference.versionId, first.id)
-    assert.equal(body.releases[0].locator.publishedAtSeq, 1)
+    const { seq, keyId, tag } = await seen()
+    assert.deepEqual([seq, keyId], [3, newest])
     const again = await stage.app.post('/profile', { distinct_id: 'ada' }, { 'if-none-match': tag })
     assert.equal(again.status, 304)
   })
