@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { startService } from '../harness/service.ts'
 import { deviceDraft } from '../journeys/stage.ts'
 import type { Device } from '../reference-client/device.ts'
-import { armsOf, journeyOf, openWorld, type World } from './world.ts'
+import { armsOf, journeyOf, openWorld, reportsOf, type World } from './world.ts'
 
 const service = await startService()
 after(() => service[Symbol.asyncDispose]())
@@ -75,6 +75,41 @@ test('a device that fetched the older version before may still begin it after a 
   assert.equal(versionId, one.versionId)
   await advance(world, journeyId)
   await ends(world, phone, journeyId)
+})
+
+test('a section that is moved while a device runs it: what the device says of it comes late, and the section counts once', async () => {
+  const world = await openWorld(service)
+  const one = await world.publish(named('One'))
+  const { phone, journeyId } = await waiting(world)
+  await advance(world, journeyId)
+  await world.synced(phone, () => armsOf(phone).onward.length === 1)
+  phone.foreground()
+  assert.equal(reportsOf(phone).length, 2)
+  const two = await one.publish(named('Two'), { in_flight: 'move_armed' })
+  const moved = await world.journeyIs(journeyId, ({ generation }) => generation === 2)
+  await phone.flush()
+  await world.quiet()
+  const { status, rev, version_id: versionId } = await world.journey(journeyId)
+  assert.deepEqual([status, rev, versionId], ['armed', moved.rev, two.versionId])
+
+  await world.synced(phone, () => armsOf(phone).onward[0]?.generation === 2)
+  await ends(world, phone, journeyId)
+  assert.deepEqual(
+    (await world.legs(journeyId)).map(({ generation, status, outcome, dispositions }) => [
+      ...[generation, status, outcome],
+      ...dispositions,
+    ]),
+    [
+      [2, 'completed', 'greeted'],
+      [1, 'withdrawn', 'greeted', 'late', 'late'],
+      [0, 'completed', 'later'],
+    ],
+  )
+  const heard = (await world.transitions(journeyId)).filter(({ input }) => input.kind === 'legCompleted')
+  assert.deepEqual(
+    heard.map(({ input }) => input.generation),
+    [2, 0],
+  )
 })
 
 test('paused, nobody enters; held, nothing goes on; resumed, everything does', async () => {
