@@ -93,6 +93,7 @@ export async function failAsTold(sim: Sim, path: string): Promise<string | undef
     await sleep(Math.min(Math.max(fault.seconds, 0), hangSecondsMax) * 1000, undefined, { ref: false })
     return fault.kind
   }
+  if (path.startsWith('/stripe/')) throw stripeFault(fault)
   throw path.startsWith('/play/') ? googleFault(fault) : appleFault(fault, sim.wall())
 }
 
@@ -116,6 +117,14 @@ function googleFault({ kind, seconds }: Fault & { seconds: number }): Refusal {
   if (kind === 'forbidden')
     return googleError(403, 'The current user has insufficient permissions.', 'PERMISSION_DENIED', 'permissionDenied')
   return googleError(500, 'Internal error encountered.', 'INTERNAL', 'internalError')
+}
+
+function stripeFault({ kind, seconds }: Fault & { seconds: number }): Refusal {
+  const error = (type: string) => ({ error: { type, message: 'The simulator was told to fail.' } })
+  if (kind === 'rate_limited') return new Refusal(429, error('rate_limit'), { 'retry-after': String(seconds) })
+  if (kind === 'unauthorized') return new Refusal(401, error('invalid_request_error'))
+  if (kind === 'forbidden') return new Refusal(403, error('invalid_request_error'))
+  return new Refusal(500, error('api_error'))
 }
 
 function matches(pattern: string, path: string): boolean {

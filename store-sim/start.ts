@@ -20,6 +20,9 @@ import { playApi } from './playstore/api.ts'
 import { newPlayApp } from './playstore/app.ts'
 import { oauth } from './playstore/oauth.ts'
 import { openSnapshot } from './snapshot.ts'
+import { stripeApi } from './stripe/api.ts'
+import { hostedPages } from './stripe/hosted-page.ts'
+import { sendWaiting } from './stripe/send.ts'
 import type { Sim, World } from './world.ts'
 
 export interface StartOptions {
@@ -64,6 +67,8 @@ export async function startStoreSim(options: StartOptions = {}): Promise<StoreSi
       sim.changed()
     }),
     ...scenarios,
+    ...stripeApi,
+    ...hostedPages,
     ...page,
   }
   const ready = Promise.withResolvers<Sim>()
@@ -81,9 +86,13 @@ export async function startStoreSim(options: StartOptions = {}): Promise<StoreSi
 
   let isTicking = false
   const ticker = setInterval(() => {
-    if (isTicking || sim.world.apps.every(({ clock }) => clock.mode === 'manual')) return
+    if (isTicking) return
     isTicking = true
-    turn(() => runDue(sim))
+    const isStanding = sim.world.apps.every(({ clock }) => clock.mode === 'manual')
+    turn(async () => {
+      if (!isStanding) await runDue(sim)
+      await sendWaiting(sim)
+    })
       .catch(console.error)
       .finally(() => {
         isTicking = false

@@ -4,6 +4,7 @@ import type { Fault } from './faults.ts'
 import type { Seeded } from './ids.ts'
 import type { KeyRing } from './pki/keys.ts'
 import type { PlayApp } from './playstore/types.ts'
+import type { Cards } from './stripe/cards.ts'
 
 /** All there is, as plain JSON: what the snapshot holds. */
 export interface World extends Seeded {
@@ -11,6 +12,8 @@ export interface World extends Seeded {
   apps: SimApp[]
   faults: Fault[]
   log: LogEntry[]
+  /** Made when it is first asked for. */
+  cards?: Cards
 }
 
 export type Store = 'appstore' | 'playstore'

@@ -12,6 +12,7 @@ import { notifyPlayTest } from '../playstore/notify.ts'
 import { playProductShape } from '../playstore/types.ts'
 import { refuse } from '../refusal.ts'
 import { connect, connectShape } from '../service/connect.ts'
+import { connectCards } from '../stripe/connect-cards.ts'
 import { log, type Sim, type SimApp } from '../world.ts'
 import { shorten } from './shorten.ts'
 
@@ -66,7 +67,11 @@ export const setup: Routes = {
 
   'POST /sim/connect': (sim, request) => {
     const body = bodyOf(connectShape, request)
-    return sim.turn(async () => ({ body: aboutApp(sim, await connect(sim, body)) }))
+    return sim.turn(async () => {
+      const cards = await connectCards(sim, body)
+      // Of the web there is no store: such an app sells by card alone.
+      return { body: cards.platform === 'web' ? cards : { ...aboutApp(sim, await connect(sim, body)), ...cards } }
+    })
   },
 
   'PUT /sim/targets': (sim, request) => {

@@ -7,7 +7,7 @@ import { compile, match, type Reply, type Request, type Routes } from './router.
 /** Purchase tokens reach 16,384 characters and stand in paths. */
 const headerBytesMax = 65_536
 const bodyBytesMax = 4 * 1024 * 1024
-const surfaces = /^\/(appstore|play)\//
+const surfaces = /^\/(appstore|play|stripe\/v1)\//
 
 export function createHttp(routes: Routes, sim: Promise<Sim>): Server {
   const compiled = compile(routes)

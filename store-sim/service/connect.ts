@@ -62,9 +62,10 @@ export async function connect(sim: Sim, request: Static<typeof connectShape>): P
 
 function credentials(sim: Sim, app: SimApp, target: Target): object[] {
   const { world, url } = sim
+  const stripe_api = `${url}/stripe`
   if (app.store === 'playstore')
     return [
-      { kind: 'endpoints', play_api: `${url}/play`, play_jwks: `${url}/play/oauth2/v3/certs` },
+      { kind: 'endpoints', play_api: `${url}/play`, play_jwks: `${url}/play/oauth2/v3/certs`, stripe_api },
       {
         kind: 'playstore',
         service_account: serviceAccountFile(world.keys, url),
@@ -75,7 +76,7 @@ function credentials(sim: Sim, app: SimApp, target: Target): object[] {
     ]
   const { issuerId, keyId, privateKey } = world.keys.apiKey
   return [
-    { kind: 'endpoints', appstore_api: `${url}/appstore` },
+    { kind: 'endpoints', appstore_api: `${url}/appstore`, stripe_api },
     {
       kind: 'appstore_trust',
       roots: [world.keys.chains.genuine.root.certificate],

@@ -56,7 +56,7 @@ export async function openCards(service: TestService): Promise<CardWorld> {
   await product('pack', 'one_time', [{ feature: 'exports', allowance: 10 }])
   await product('lifetime', 'one_time', [{ feature: 'pro' }])
   await product('unsold', 'one_time', [{ feature: 'pro' }], false)
-  for (const key of ['pack', 'lifetime']) store.once.add(`price_${key}`)
+  for (const key of ['pack', 'lifetime']) store.sellOnce(`price_${key}`)
 
   const world: CardWorld = {
     ...{ project, app, store, webhook, put },

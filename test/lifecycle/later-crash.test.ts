@@ -54,7 +54,7 @@ test('kill -9 in the middle of refunds, transfers, upgrades and card payments: t
     playstore: await setStage(simulator.url, connection, 'playstore'),
   }
   const shop = await openShop(stages.appstore, cards)
-  cards.once.add('price_card_coins')
+  cards.sellOnce('price_card_coins')
   const expected: Expected[] = []
   let broken = 0
 
@@ -149,7 +149,7 @@ test('kill -9 in the middle of refunds, transfers, upgrades and card payments: t
     await tell('checkout.session.completed', checkout.id)
     if (what === 'renewed') await tell('invoice.paid', cards.invoice(root, until, until + 30 * dayMs))
     if (what === 'refunded') {
-      const invoice = [...cards.objects.values()].find((one) => one.object === 'invoice' && one.subscription === root)
+      const invoice = cards.all('invoice').find((one) => one.subscription === root)
       const charge = cards.chargeOf(String(must(invoice, 'it was paid').id))
       cards.refund(charge)
       await tell('charge.refunded', charge)
@@ -199,8 +199,7 @@ test('kill -9 in the middle of refunds, transfers, upgrades and card payments: t
   })
 
   await t.test('nothing was granted, moved or sold twice', async () => {
-    const sold = [...cards.objects.values()].filter(({ object }) => object === 'checkout.session')
-    assert.equal(sold.length, payments.length * rounds, 'pages')
+    assert.equal(cards.all('checkout.session').length, payments.length * rounds, 'pages')
     const moved = await later.query('select from purchase_transfer')
     assert.equal(moved.length, stores.length * rounds, 'transfers')
     const current = await later.query<{ n: number }>(

@@ -70,10 +70,9 @@ test('a payment page: one at Stripe, and the one that the customer is sent to', 
     healsItself: true,
     async outcome({ app, session }) {
       const { scopeId, projectId } = app.scope
-      const pages = [...store.objects.values()].filter(
-        ({ object, metadata }) =>
-          object === 'checkout.session' && (metadata as Record<string, unknown>).project === projectId,
-      )
+      const pages = store
+        .all('checkout.session')
+        .filter(({ metadata }) => (metadata as Record<string, unknown>).project === projectId)
       assert.deepEqual(
         pages.map(({ id }) => id),
         [session],
@@ -118,9 +117,10 @@ test('a refund: all that the invoice paid for', async () => {
     stride: 8,
     async prepare() {
       const world = await known()
-      const ofIt = ({ object, subscription }: Record<string, unknown>) =>
-        object === 'invoice' && subscription === world.root
-      const invoice = must([...store.objects.values()].find(ofIt), 'it was paid')
+      const invoice = must(
+        store.all('invoice').find(({ subscription }) => subscription === world.root),
+        'it was paid',
+      )
       const charge = store.chargeOf(String(invoice.id))
       store.refund(charge)
       return { ...world, object: charge }

@@ -69,9 +69,7 @@ async function begin(): Promise<Life> {
     ...{ seller, session, root, price, status: 'active', cancelsAtEnd: false, until, invoices: [], events: [] },
   }
   tell(life, 'checkout.session.completed', session)
-  const first = [...store.objects.values()].find(
-    ({ object, subscription }) => object === 'invoice' && subscription === root,
-  )
+  const first = store.all('invoice').find(({ subscription }) => subscription === root)
   billed(life, String(must(first, 'it was paid').id))
   return life
 }

@@ -45,7 +45,7 @@ const reread = createCardReread(createReadCard(cardApi))
 export async function openCardLedger(): Promise<CardLedger> {
   const ledger = await openLedger()
   const store = await startCardStore()
-  store.once.add('price_pack')
+  store.sellOnce('price_pack')
   const { pool, database } = ledger
   let apps = 0
 

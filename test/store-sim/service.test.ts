@@ -72,7 +72,7 @@ test('a connected app takes what the simulator sells, for the customer it was bo
   assert.equal(about.target, `${service.url}/webhooks/appstore/${app.id}`)
   const listed = await service.workspace('GET', `/apps/${app.id}/store_credentials`)
   const kinds = listed.body.data.map(({ kind }: Body) => kind)
-  assert.deepEqual(kinds.toSorted(), ['appstore', 'appstore_trust', 'endpoints'])
+  assert.deepEqual(kinds.toSorted(), ['appstore', 'appstore_trust', 'endpoints', 'stripe'])
   const checked = await service.workspace('POST', `/apps/${app.id}/store_credentials/appstore/check`, { body: {} })
   assert.deepEqual([checked.body.ok, checked.body.problem], [true, null])
 
