@@ -143,6 +143,23 @@ describe('what is paid gives access', () => {
     assert.equal(await cards.balance(who), 14)
   })
 
+  test('a period that is paid ahead changes nothing before it begins', async () => {
+    const until = Date.now() + 10 * dayMs
+    const { who, root } = await subscriber(['monthly'], { from: until - 30 * dayMs, until })
+    const use = { customerId: who, featureId: 'exports', operationId: `ahead-${who}`, quantity: 30 }
+    await cards.app.post('/feature/consume', use)
+    await told('invoice.paid', store.invoice(root, until, until + 30 * dayMs))
+    assert.deepEqual([await cards.entitled(who), await cards.balance(who)], [true, 70])
+    const [period] = await service.pool.query<{ ends: bigint }>(
+      `select max(p.access_until_ms) as ends
+       from store_period p
+       join store_transaction t on t.id = p.transaction_id
+       where t.evidence_key = $1`,
+      [root],
+    )
+    assert.ok(Number(period?.ends) >= Math.floor(until / 1000) * 1000, 'nothing ends before')
+  })
+
   test('amounts are kept in minor units as they came, and nothing of who paid', async () => {
     const { root } = await subscriber(['monthly'])
     const [row] = await service.pool.query<{ claims: { invoices: object[] } }>(

@@ -13,7 +13,7 @@ import type { CardAnswer, CardApi, Query } from './api.ts'
 import { completeCheckout, keepPage, lockCheckout, renewCheckout } from './checkout-store.ts'
 import { textIn, timeIn } from './fields.ts'
 import { notAnswered, unavailable } from './not-answered.ts'
-import { allowedReturn, isReturnUrl } from './return-url.ts'
+import { allowedReturn } from './return-url.ts'
 
 export interface CheckoutCommand {
   scope: AppScope
@@ -197,7 +197,6 @@ function formOf(
   ]
 }
 
-/** In test also a page of whatever stands in for Stripe. */
 function pageOf(answer: CardAnswer, environment: Environment): CheckoutAnswer['checkout'] {
   if (answer.kind === 'declined') {
     throw refusePurchase('stripe', { kind: 'refused', suffix: 'invalid', detail: `declined: ${answer.word}` })
@@ -205,8 +204,14 @@ function pageOf(answer: CardAnswer, environment: Environment): CheckoutAnswer['c
   if (answer.kind !== 'ok') throw refusePurchase('stripe', notAnswered(answer))
   const { url } = answer.body
   const [id, expiresAt] = [textIn(answer.body, 'id'), timeIn(answer.body, 'expires_at')]
-  if (id === null || expiresAt === null || typeof url !== 'string' || !isReturnUrl(url, environment)) {
+  if (id === null || expiresAt === null || !isPageUrl(url, environment)) {
     throw refusePurchase('stripe', unavailable('an answer that is no page'))
   }
   return { id, url, expiresAt }
+}
+
+/** In test also one of whatever stands in for Stripe. */
+function isPageUrl(url: unknown, environment: Environment): url is string {
+  const protocol = typeof url === 'string' ? URL.parse(url)?.protocol : undefined
+  return protocol === 'https:' || (protocol === 'http:' && environment === 'test')
 }

@@ -154,7 +154,7 @@ async function readSubscription(ask: Asking, app: StoreApp, id: string, now: num
           ]),
         )
       : listIn(own)
-  const invoices = await invoicesOf(ask, subscription, items)
+  const invoices = await invoicesOf(ask, { subscription, items }, now)
   const disputes = await disputesOf(ask, disputedCharges(chargesOf(invoices)))
   const graceHours = app.settings.cardGraceHours
   const state = stateOf({ subscription, items, invoices, disputes }, { now, graceHours })
@@ -168,7 +168,11 @@ async function readSubscription(ask: Asking, app: StoreApp, id: string, now: num
  * The newest paid invoices, as far back as one of them paid for a whole period of each item; and the first one, for what was sold
  * beside the subscription may be taken back at any time.
  */
-async function invoicesOf(ask: Asking, subscription: Fields, items: Fields[]): Promise<ReadSubscription['invoices']> {
+async function invoicesOf(
+  ask: Asking,
+  { subscription, items }: { subscription: Fields; items: Fields[] },
+  now: number,
+): Promise<ReadSubscription['invoices']> {
   const invoices: ReadSubscription['invoices'] = []
   const look = async (limit: number, ...rest: Query) => {
     const query: Query = [
@@ -186,7 +190,7 @@ async function invoicesOf(ask: Asking, subscription: Fields, items: Fields[]): P
   }
 
   let hasMore = await look(cardInvoicesFirst)
-  for (let pages = 1; hasMore && pages < cardInvoicePagesMax && !areWhole(items, invoices); pages++) {
+  for (let pages = 1; hasMore && pages < cardInvoicePagesMax && !areWhole(items, invoices, now); pages++) {
     hasMore = await look(stripePageMax, ['starting_after', String(invoices.at(-1)?.invoice.id)])
   }
   const created = timeIn(subscription, 'created')

@@ -1,4 +1,4 @@
-import { cardRenewalMs, hourMs } from '../../kernel/limits.ts'
+import { cardRenewalMs, cardSignatureAgeSMax, hourMs } from '../../kernel/limits.ts'
 import { afterEndOf } from '../google/due.ts'
 import type { Ms, PeriodAccess, Revocation, Unsupported } from '../types.ts'
 import { countIn, type Fields, idIn, objectIn, textIn, timeIn } from './fields.ts'
@@ -65,7 +65,7 @@ export function stateOf(read: ReadSubscription, { now, graceHours }: Asked): Car
   const lossIn = (invoice: Fields) => lossOf(chargeOf(invoice), disputes, now)
 
   const periods = items.flatMap((item) => {
-    const paid = paidFor(textIn(item, 'id') ?? '', invoices)
+    const paid = paidFor(textIn(item, 'id') ?? '', invoices, now)
     const priceId = idIn(item, 'price')
     if (!paid || priceId === null) return []
     const { invoiceId, startsAt, paidUntil, invoice } = paid
@@ -97,15 +97,16 @@ export function revoked(revocation: Revocation): PeriodAccess {
   return { kind: 'closed', detail: 'revoked', claim: false, revocation }
 }
 
-/** The newest invoice that an item was paid by: whole periods before what was added within one. */
-function paidFor(itemId: string, invoices: ReadSubscription['invoices']) {
+/** The newest invoice that an item was paid by: whole periods before what was added within one, and none that lies ahead. */
+function paidFor(itemId: string, invoices: ReadSubscription['invoices'], now: Ms) {
   for (const isPart of [false, true]) {
     for (const { invoice, lines } of invoices) {
       const line = lines.find(
         (each) =>
           idIn(each, 'subscription_item') === itemId &&
           (each.proration === true) === isPart &&
-          (!isPart || Number(each.amount) > 0),
+          (!isPart || Number(each.amount) > 0) &&
+          hasBegun(each, now),
       )
       const period = line && objectIn(line, 'period')
       const startsAt = period ? timeIn(period, 'start') : null
@@ -118,12 +119,17 @@ function paidFor(itemId: string, invoices: ReadSubscription['invoices']) {
   return undefined
 }
 
+/** What is paid ahead counts from its time on: until then the period before it does. Our clocks differ a little. */
+function hasBegun(line: Fields, now: Ms): boolean {
+  const startsAt = timeIn(objectIn(line, 'period'), 'start')
+  return startsAt !== null && startsAt <= now + cardSignatureAgeSMax * 1000
+}
+
 /** Whether one of the invoices paid for a whole period of each item: older ones add nothing. */
-export function areWhole(items: readonly Fields[], invoices: ReadSubscription['invoices']): boolean {
-  const isWhole = (id: string | null) =>
-    invoices.some(({ lines }) =>
-      lines.some((line) => idIn(line, 'subscription_item') === id && line.proration !== true),
-    )
+export function areWhole(items: readonly Fields[], invoices: ReadSubscription['invoices'], now: Ms): boolean {
+  const isOf = (id: string | null, line: Fields) =>
+    idIn(line, 'subscription_item') === id && line.proration !== true && hasBegun(line, now)
+  const isWhole = (id: string | null) => invoices.some(({ lines }) => lines.some((line) => isOf(id, line)))
   return items.every((item) => isWhole(textIn(item, 'id')))
 }
 
