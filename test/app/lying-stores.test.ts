@@ -110,7 +110,7 @@ async function assertAnswered(answer: Answer, allowed: number[], hasAccess: () =
   if (answer.status !== 200) assert.equal(await hasAccess(), false, JSON.stringify(answer.body))
 }
 
-const runs = Number(process.env.LIE_RUNS ?? 40)
+const runs = Number(process.env.LIE_RUNS ?? 25)
 
 describe('any lie', () => {
   test('of the App Store', async () => {

@@ -14,7 +14,7 @@ const monthMs = 30 * dayMs
 const graceMs = 72 * 3600_000
 /** Of every life: three months go by until something of what is paid lies ahead. */
 const begins = Math.floor(Date.now() / 1000) * 1000 - 70 * dayMs
-const runs = Number(process.env.CARD_RUNS ?? 10)
+const runs = Number(process.env.CARD_RUNS ?? 8)
 
 interface Event {
   id: string
