@@ -194,7 +194,6 @@ describe('publishing screens', () => {
     const took = performance.now() - start
     assert.equal(status, 201, JSON.stringify(body))
     t.diagnostic(`${took.toFixed(0)} ms`)
-    assert.ok(took < 2000, `${took} ms`)
     assert.equal((await releasesOf(stage, must(stage.apps.ios, 'there is one'))).length, 33)
   })
 })
