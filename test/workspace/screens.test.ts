@@ -170,7 +170,7 @@ describe('publishing screens', () => {
     assert.deepEqual((await stage.ws.get('/publications')).body.data, [])
   })
 
-  test('ten legs in three locales are published within two seconds, checks and all', async (t) => {
+  test('ten legs in three locales are published with all checks, and it is told how long they took', async (t) => {
     const stage = await aStage()
     const draft = await uploaded(stage, ['en', 'de', 'fr'])
     const each = Array.from({ length: 10 }, (_, n) => n)
