@@ -6,7 +6,7 @@ import type { Metric, MetricsOptions, Sample } from './http/app/metrics.ts'
 import { selectEngineGauges, selectIntakeGauges } from './journeys/index.ts'
 import type { HistogramCounts } from './kernel/histogram.ts'
 import { storeLateMsBuyer, storeLateMsTester } from './kernel/limits.ts'
-import { selectHistoryLag, selectInboxFigures, selectOutboxFigures } from './purchases/index.ts'
+import { type OpenCircuits, selectHistoryLag, selectInboxFigures, selectOutboxFigures } from './purchases/index.ts'
 
 export interface Figures {
   pool: Pool
@@ -14,13 +14,20 @@ export interface Figures {
   log?: (() => LogStats) | undefined
   /** Of this process's lane worker, where it runs one; undefined while it has told nothing yet. */
   lanes?: (() => LaneStats | undefined) | undefined
+  /** Of this process's calls to stores. */
+  circuits?: (() => OpenCircuits[]) | undefined
 }
 
 /** What `GET /metrics` tells beside requests and the process itself. */
-export function metricsOf({ metricsToken }: Config, { pool, log, lanes }: Figures): MetricsOptions {
+export function metricsOf({ metricsToken }: Config, { pool, log, lanes, circuits }: Figures): MetricsOptions {
   return {
     token: metricsToken,
-    metrics: [...databaseMetrics(pool), ...(log ? logMetrics(log) : []), ...(lanes ? laneMetrics(lanes) : [])],
+    metrics: [
+      ...databaseMetrics(pool),
+      ...(log ? logMetrics(log) : []),
+      ...(lanes ? laneMetrics(lanes) : []),
+      ...(circuits ? [circuitMetric(circuits)] : []),
+    ],
   }
 }
 
@@ -176,6 +183,15 @@ function laneMetrics(read: () => LaneStats | undefined): Metric[] {
       () => read()?.acceptedToProcessed,
     ),
   ]
+}
+
+function circuitMetric(read: () => OpenCircuits[]): Metric {
+  return {
+    name: 'turnpike_store_circuits_open',
+    help: 'Credentials of this process whose calls to a host of a store rest, because it did not answer',
+    type: 'gauge',
+    read: () => read().map(({ store, host, count }) => ({ labels: { store, host }, value: count })),
+  }
 }
 
 function counter(name: string, help: string, read: () => number | undefined): Metric {

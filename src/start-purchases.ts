@@ -30,7 +30,9 @@ import {
   createQuota,
   createReadCard,
   createReverify,
+  createStoreCalls,
   createTrusts,
+  openCredentialNotes,
   openRevocations,
   type PaidConsumeServices,
   type PlayParts,
@@ -52,17 +54,18 @@ export async function openStores(started: AsyncDisposableStack, { config, log, u
   const sealingKey = sealingKeyOf(secrets)
   const trusts = createTrusts()
   const revocations = started.use(await openRevocations({ pool, clock, trusts, log }))
-  const appStore = { clock, trusts, revocations, api: createAppStoreApi(clock) }
+  const calls = createStoreCalls(clock, started.use(openCredentialNotes({ sql: pool, log })).note)
+  const appStore = { clock, trusts, revocations, api: createAppStoreApi(clock, calls) }
   const play: PlayParts = {
-    api: createPlayApi(createBearers(clock)),
+    api: createPlayApi(createBearers(clock), calls),
     quota: createQuota(pool),
     knownBad: createKnownBad(),
     voidedOrders: (app, orderIds) => selectVoidedOrders(pool, app, orderIds),
   }
-  const cardApi = createCardApi()
+  const cardApi = createCardApi(calls)
   const cardReread = createCardReread(createReadCard(cardApi))
   return {
-    ...{ appStore, play, cardApi, cardReread },
+    ...{ appStore, play, cardApi, cardReread, openCircuits: calls.openCircuits },
     ...{ pool, clock, sealingKey, tombstoneKey: secrets.tombstoneKey, baseUrls: [config.publicUrl] },
     loadStoreApp: createLoadStoreApp(sealingKey),
     verifiers: { appstore: createAppStoreVerifier(appStore), playstore: createPlayVerifier(play) },

@@ -93,12 +93,13 @@ export async function start(settings: Config, log: Logger, signal?: AbortSignal)
 
   const lanes = config.role.worker ? started.use(startWorker({ url, secrets, config }, log)).stats : undefined
   const stores = await openStores(started, { config, log, url, secrets })
+  const { openCircuits: circuits } = stores
   if (config.role.worker) started.use(startPurchases(stores, log))
   if (config.role.worker) started.use(startSettling({ url, secrets }, log))
   if (config.role.worker) started.use(startExports({ url, clock, log, show: eventObject }))
   const server = config.role.api
     ? await createServer(await services(started, { config, log, url, pool, secrets, ready, lanes, stores }))
-    : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, { pool, lanes }) })
+    : createHealthServer({ log, health: { version, ready }, metrics: metricsOf(config, { pool, lanes, circuits }) })
   started.defer(finishRequestsOf(server))
   const address = await listen(server, config)
   const [everything, below] = [started.move(), database.move()]
@@ -164,7 +165,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   return {
     log,
     health: { version, ready },
-    metrics: metricsOf(config, { pool, log: eventLog.stats, lanes }),
+    metrics: metricsOf(config, { pool, log: eventLog.stats, lanes, circuits: stores.openCircuits }),
     app: {
       directory,
       marks,

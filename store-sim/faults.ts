@@ -13,6 +13,8 @@ export const faultKinds = [
   'forbidden',
   'not_found',
   'truncated_json',
+  'oversized',
+  'slow_body',
   'drop',
   'duplicate',
   'reorder',
@@ -34,7 +36,7 @@ export interface Fault {
   probability?: number
   /** How often it still strikes. */
   count?: number
-  /** `not_found`: so long after the purchase; `delay`, `clock_skew`, `hang` and `Retry-After`: by so much. */
+  /** `not_found`: so long after the purchase; `delay`, `clock_skew`, `hang`, `slow_body` and `Retry-After`: by so much. */
   seconds?: number
   /** The App Store's error code, where one status has several: of `not_found` and `server_error`. */
   code?: number
@@ -55,6 +57,7 @@ export const faultShape = Type.Object(
 const hangSecondsMax = 60
 const secondsOf: Partial<Record<FaultKind, number>> = {
   hang: 30,
+  slow_body: 30,
   rate_limited: 5,
   not_found: 30,
   delay: 60,
@@ -85,12 +88,17 @@ export function skewMsAt(world: World, path: string): number {
   return (strike(world, path, ['clock_skew'])?.seconds ?? 0) * 1000
 }
 
+/** Waits as long as a fault says, within a minute. */
+export function holdUp(seconds: number): Promise<void> {
+  return sleep(Math.min(Math.max(seconds, 0), hangSecondsMax) * 1000, undefined, { ref: false })
+}
+
 /** Makes a store's call fail as told, in the words of that store. Says which fault it was, for the log. */
 export async function failAsTold(sim: Sim, path: string): Promise<string | undefined> {
   const fault = strike(sim.world, path, ['rate_limited', 'server_error', 'hang', 'unauthorized', 'forbidden'])
   if (fault === undefined) return undefined
   if (fault.kind === 'hang') {
-    await sleep(Math.min(Math.max(fault.seconds, 0), hangSecondsMax) * 1000, undefined, { ref: false })
+    await holdUp(fault.seconds)
     return fault.kind
   }
   if (path.startsWith('/stripe/')) throw stripeFault(fault)

@@ -491,6 +491,12 @@ export const purchaseTokenCharsMax = 16_384
 /** A call to a store, and all that one verdict may take before there is none. */
 export const storeCallMsMax = 3000
 export const storeVerdictMsMax = 10_000
+/** Failed calls in a row after which those of a credential to a host rest, and for how long: twice as long after each try that fails. */
+export const circuitFailuresMax = 5
+export const circuitRestMs = 5000
+export const circuitRestMsMax = 60_000
+/** How the use of a credential went is written down this often, unless it goes otherwise than before. */
+export const credentialNoteMs = 60_000
 /** What a store may answer, and how long it may send us away. */
 export const storeAnswerBytesMax = 8 * MiB
 export const storeRetryAfterSMax = 3600

@@ -133,7 +133,7 @@ export async function deleteCredential(
   )
 }
 
-/** How the last use of a credential went: told at most every so often by the caller. */
+/** How the last use of a credential went, or its check: told at most every so often by the caller. */
 export async function noteCredential(
   sql: Sql,
   scope: Scope,
@@ -149,6 +149,27 @@ export async function noteCredential(
        and app_id = $2
        and kind = $3`,
     [scope.scopeId, appId, kind, error],
+  )
+}
+
+export interface FailingCredential {
+  app_id: string
+  environment: Environment
+  kind: CredentialKind
+  last_error: string
+  last_error_at: Date
+}
+
+/** Credentials whose last use failed, the latest first; `max` of them. */
+export function selectFailingCredentials(sql: Sql, max: number): Promise<FailingCredential[]> {
+  return sql.query<FailingCredential>(
+    `select c.app_id, s.environment, c.kind, c.last_error, c.last_error_at
+     from store_credential c
+     join scope s on s.id = c.scope_id
+     where c.last_error_at > coalesce(c.last_success_at, '-infinity')
+     order by s.environment = 'live' desc, c.last_error_at desc
+     limit $1`,
+    [max],
   )
 }
 

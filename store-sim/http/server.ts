@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { failAsTold, strike } from '../faults.ts'
+import { failAsTold, holdUp, strike } from '../faults.ts'
 import { Refusal, refuse } from '../refusal.ts'
 import { log, type Sim } from '../world.ts'
 import { compile, match, type Reply, type Request, type Routes } from './router.ts'
@@ -40,11 +40,13 @@ async function answer(
   } catch (error) {
     reply = refusalReply(error)
   }
+  let slowSeconds: number | undefined
   if (isStore) {
-    const truncated = strike(sim.world, url.pathname, ['truncated_json'])
-    if (truncated !== undefined) {
-      fault = truncated.kind
-      reply = truncate(reply)
+    const spoiled = strike(sim.world, url.pathname, ['truncated_json', 'oversized', 'slow_body'])
+    if (spoiled !== undefined) {
+      fault = spoiled.kind
+      if (spoiled.kind === 'slow_body') slowSeconds = spoiled.seconds
+      else reply = spoiled.kind === 'oversized' ? swell(reply) : truncate(reply)
     }
     log(sim, {
       kind: 'call',
@@ -53,7 +55,8 @@ async function answer(
       ...faultOf(fault),
     })
   }
-  send(outgoing, reply)
+  if (slowSeconds === undefined) send(outgoing, reply)
+  else await sendSlowly(outgoing, reply, slowSeconds)
 }
 
 /** Other sites' pages, and names that were made to lead here, have no business with the controls. */
@@ -91,13 +94,33 @@ async function readBody(incoming: IncomingMessage): Promise<Buffer> {
 }
 
 function truncate(reply: Reply): Reply {
-  if (reply.body === undefined || Buffer.isBuffer(reply.body)) return reply
-  const text = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body)
-  return {
-    ...reply,
-    headers: { ...reply.headers, 'content-type': 'application/json' },
-    body: text.slice(0, text.length / 2),
-  }
+  const text = textOf(reply)
+  return text === undefined ? reply : withText(reply, text.slice(0, text.length / 2))
+}
+
+const swollenBytes = 64 * 1024 * 1024
+
+/** What it says, and blanks without an end. */
+function swell(reply: Reply): Reply {
+  return withText(reply, (textOf(reply) ?? '{}').padEnd(swollenBytes, ' '))
+}
+
+/** Half of it at once. */
+async function sendSlowly(outgoing: ServerResponse, reply: Reply, seconds: number): Promise<void> {
+  const text = textOf(reply) ?? ''
+  outgoing.writeHead(reply.status ?? 200, { ...reply.headers, 'content-type': 'application/json' })
+  outgoing.write(text.slice(0, text.length / 2))
+  await holdUp(seconds)
+  outgoing.end(text.slice(text.length / 2))
+}
+
+function textOf({ body }: Reply): string | undefined {
+  if (body === undefined || Buffer.isBuffer(body)) return undefined
+  return typeof body === 'string' ? body : JSON.stringify(body)
+}
+
+function withText(reply: Reply, body: string): Reply {
+  return { ...reply, headers: { ...reply.headers, 'content-type': 'application/json' }, body }
 }
 
 function send(outgoing: ServerResponse, { status = 200, headers = {}, body }: Reply): void {

@@ -32,6 +32,8 @@ describe('doctor', () => {
       'secrets',
       'events',
       'keys',
+      'stores',
+      'store calls',
       'mail',
     ]) {
       assert.match(said.out, new RegExp(`^(ok|warning) +${name} `, 'm'), name)
@@ -59,6 +61,8 @@ describe('doctor', () => {
       `project (id, workspace_id, name) values ('p', 'ws', 'A')`,
       `scope (project_id, environment) values ('p', 'live')`,
       `lane (id, stopped_until, stopped_why) select id, 'infinity', 'of a bad deploy' from scope`,
+      `store_credential (scope_id, app_id, kind, sealed, wrapped_key, public_fields, last_error, last_error_at)
+       select id, 'app_1', 'appstore', '', '', '{}', 'The App Store does not answer. Calls rest.', now() from scope`,
     ]) {
       await stopped.pool.query(`insert into ${row}`)
     }
@@ -72,6 +76,10 @@ describe('doctor', () => {
       [
         { ...good, DATABASE_URL: stopped.url },
         /^problem +events +lanes stopped: 1, the first because of a bad deploy/m,
+      ],
+      [
+        { ...good, DATABASE_URL: stopped.url },
+        /^warning +store calls +appstore of app_1 in live, last at .*: The App Store does not answer\. Calls rest\.\n +→ POST /m,
       ],
       [{ ...good, SMTP_URL: `smtp://127.0.0.1:${port}` }, /^problem +mail +.* says "554 go away"/m],
       [{ ...good, SMTP_URL: 'smtp://127.0.0.1:1' }, /^problem +mail +127\.0\.0\.1:1 does not answer/m],

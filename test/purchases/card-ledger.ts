@@ -11,6 +11,7 @@ import { processDue } from '../../src/purchases/notifications/process.ts'
 import { followCard } from '../../src/purchases/notifications/process-card.ts'
 import { receiveCard } from '../../src/purchases/notifications/receive-card.ts'
 import { defaultSettings } from '../../src/purchases/settings.ts'
+import { createStoreCalls } from '../../src/purchases/store-calls.ts'
 import type { StoreApp } from '../../src/purchases/types.ts'
 import type { AppScope } from '../../src/tenancy/index.ts'
 import { testScope } from '../harness/lane.ts'
@@ -39,7 +40,7 @@ export interface CardLedger extends AsyncDisposable {
 
 export const units = { monthly: 100, yearly: 500, pack: 10 }
 const secrets = { tombstoneKey: Buffer.alloc(32, 7), sealingKey: Buffer.alloc(32, 9), baseUrls: [] }
-const cardApi = createCardApi()
+const cardApi = createCardApi(createStoreCalls(clock))
 const reread = createCardReread(createReadCard(cardApi))
 
 export async function openCardLedger(): Promise<CardLedger> {

@@ -11,7 +11,7 @@ import { systemClock } from '../../kernel/clock.ts'
 import { clockSkewMsMax } from '../../kernel/limits.ts'
 import { StartError } from '../../kernel/start-error.ts'
 import { readMasterKey } from '../../master-key.ts'
-import { checkLiveCredentials } from '../../purchases/index.ts'
+import { checkLiveCredentials, selectFailingCredentials } from '../../purchases/index.ts'
 import { lagMsMax } from '../../readiness.ts'
 import { openInstance, opensDatabase, readSealedSecrets, sealingKeyOf, selectKeyFigures } from '../../tenancy/index.ts'
 import { remark } from '../print.ts'
@@ -39,6 +39,7 @@ export async function lookAtDatabase(config: Config): Promise<Finding[]> {
       await lookAtJourneys(pool),
       await lookAtAccess(pool),
       await lookAtStores(config, pool),
+      await lookAtStoreCalls(pool),
     ]
   } catch (error) {
     if (!(error instanceof StartError)) throw error
@@ -133,6 +134,18 @@ async function lookAtStores(config: Config, pool: Pool): Promise<Finding> {
     if (!(error instanceof StartError)) throw error
     return problem('stores', error.message, 'DELETE /v1/apps/{id}/store_credentials?kind=… with X-Service-Env: live')
   }
+}
+
+/** What processes wrote down of their calls: those that rest say so there. */
+async function lookAtStoreCalls(pool: Pool): Promise<Finding> {
+  const [failing] = await selectFailingCredentials(pool, 1)
+  if (failing === undefined) return ok('store calls', 'no store credential failed when it was last used')
+  const { app_id: appId, environment, kind, last_error: error, last_error_at: at } = failing
+  return warning(
+    'store calls',
+    `${kind} of ${appId} in ${environment}, last at ${at.toISOString()}: ${error}`,
+    `POST /v1/apps/${appId}/store_credentials/${kind}/check with X-Service-Env: ${environment}`,
+  )
 }
 
 async function hasSecrets(tx: Tx): Promise<boolean> {

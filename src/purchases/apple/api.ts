@@ -3,7 +3,8 @@ import { SignJWT } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../kernel/clock.ts'
 import { bearersKeptMax } from '../../kernel/limits.ts'
-import { callStore } from '../http.ts'
+import { callStore, type StoreAnswer } from '../http.ts'
+import type { StoreCalls } from '../store-calls.ts'
 import type { AppStoreCredential, StoreApp, StoreEnvironment } from '../types.ts'
 
 export type AppStoreAnswer =
@@ -51,7 +52,7 @@ const lateCodes = new Set([4040010, 4040002, 4040004, 4040006, 5000001])
 
 type ApiKey = NonNullable<AppStoreCredential['api']>
 
-export function createAppStoreApi(clock: Clock): AppStoreApi {
+export function createAppStoreApi(clock: Clock, calls: StoreCalls): AppStoreApi {
   const bearers = new LRUCache<string, { token: string; until: number }>({ max: bearersKeptMax })
 
   async function bearerOf(app: StoreApp, key: ApiKey): Promise<string | undefined> {
@@ -79,22 +80,17 @@ export function createAppStoreApi(clock: Clock): AppStoreApi {
     environment: StoreEnvironment,
     { method, path, body }: { method: 'GET' | 'POST' | 'PUT'; path: string; body?: object },
     signal: AbortSignal,
-  ): Promise<AppStoreAnswer & { isLate?: boolean; status?: number }> {
+  ): Promise<Judged> {
     const base = app.credentials.endpoints?.appstoreApi ?? (environment === 'xcode' ? undefined : bases[environment])
     const key = app.credentials.appstore?.api
     const token = key && (await bearerOf(app, key))
     if (base === undefined || token === undefined) return { kind: 'refused' }
     const headers = { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': 'application/json' }
     const sent = body === undefined ? {} : { body: JSON.stringify(body) }
-    const answer = await callStore({ method, url: `${base.replace(/\/+$/, '')}${path}`, headers, ...sent }, signal)
-    if (answer.kind === 'silent') return { kind: 'silent', retryAfterS: null }
-    const { status, retryAfterS } = answer
-    if (status === 200 || status === 202 || status === 204) return { kind: 'ok', body: answer.body }
-    const { errorCode } = (answer.body ?? {}) as { errorCode?: unknown } // of any shape: read, never trusted
-    const isLate = lateCodes.has(Number(errorCode))
-    if (status === 404 || isLate) return { kind: 'missing', isLate }
-    if (status === 401 || status === 403) return { kind: 'refused' }
-    return { kind: 'silent', retryAfterS, status }
+    const request = { method, url: `${base.replace(/\/+$/, '')}${path}`, headers, ...sent }
+    const line = { scope: app.scope, appId: app.appId, store: 'appstore', url: base } as const
+    const answer = await calls.through(line, signal, async () => judge(await callStore(request, signal)))
+    return answer.kind === 'resting' ? { kind: 'silent', retryAfterS: answer.retryAfterS } : answer
   }
 
   return {
@@ -110,4 +106,17 @@ export function createAppStoreApi(clock: Clock): AppStoreApi {
       return answer.status === 400 ? { kind: 'declined' } : answer
     },
   }
+}
+
+type Judged = AppStoreAnswer & { isLate?: boolean; status?: number }
+
+function judge(answer: StoreAnswer): Judged {
+  if (answer.kind === 'silent') return { kind: 'silent', retryAfterS: null }
+  const { status, retryAfterS } = answer
+  if (status === 200 || status === 202 || status === 204) return { kind: 'ok', body: answer.body }
+  const { errorCode } = (answer.body ?? {}) as { errorCode?: unknown } // of any shape: read, never trusted
+  const isLate = lateCodes.has(Number(errorCode))
+  if (status === 404 || isLate) return { kind: 'missing', isLate }
+  if (status === 401 || status === 403) return { kind: 'refused' }
+  return { kind: 'silent', retryAfterS, status }
 }

@@ -3,6 +3,7 @@ import test from 'node:test'
 import { aTransaction, signApple, testPki } from '../../../test/harness/apple-pki.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { defaultSettings } from '../settings.ts'
+import { createStoreCalls } from '../store-calls.ts'
 import type { MappedProduct, StoreApp, StoreSettings, VerifyContext } from '../types.ts'
 import { createAppStoreApi } from './api.ts'
 import { trustSet } from './chain.ts'
@@ -13,7 +14,7 @@ const pki = await testPki()
 const trust = trustSet([pki.root.certificate])
 const verify = createAppStoreVerifier({
   clock: systemClock,
-  api: createAppStoreApi(systemClock),
+  api: createAppStoreApi(systemClock, createStoreCalls(systemClock)),
   trusts: { of: () => trust, forgetChains: () => {} },
   revocations: { revoked: () => new Set(), isGood: () => true, seen: () => {} },
 })

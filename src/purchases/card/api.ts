@@ -1,4 +1,5 @@
-import { callStore, type StoreAnswer } from '../http.ts'
+import { callStore, type StoreAnswer, type StoreRequest } from '../http.ts'
+import type { StoreCalls } from '../store-calls.ts'
 import type { Ms, StoreApp } from '../types.ts'
 
 /** What Stripe said. `sentAt`: the instant before it was asked. */
@@ -11,7 +12,7 @@ export type CardAnswer =
   | { kind: 'refused' }
   | { kind: 'limited'; retryAfterS: number | null }
   /** `answered`: with a failure of its own, which it remembers under the idempotency key. */
-  | { kind: 'silent'; why: string; answered: boolean }
+  | { kind: 'silent'; why: string; answered: boolean; retryAfterS?: number }
 
 export interface CardApi {
   get: (app: StoreApp, path: string, query: Query, signal: AbortSignal) => Promise<CardAnswer>
@@ -27,13 +28,21 @@ const liveBase = 'https://api.stripe.com'
 const version = '2024-06-20'
 
 /** The two things that are done with Stripe: reading, and opening a page. In live it is always Stripe's own host. */
-export function createCardApi(): CardApi {
+export function createCardApi(calls: StoreCalls): CardApi {
+  async function ask(app: StoreApp, request: Omit<StoreRequest, 'url'>, path: string, signal: AbortSignal) {
+    const base = baseOf(app)
+    const line = { scope: app.scope, appId: app.appId, store: 'stripe', url: base } as const
+    const url = `${base}${path}`
+    const answer = await calls.through(line, signal, async () => answerOf(await callStore({ ...request, url }, signal)))
+    return answer.kind === 'resting'
+      ? ({ ...answer, kind: 'silent', why: 'calls rest', answered: false } as const)
+      : answer
+  }
+
   return {
     async get(app, path, query, signal) {
       const search = query.length === 0 ? '' : `?${encoded(query)}`
-      return answerOf(
-        await callStore({ method: 'GET', url: `${baseOf(app)}${path}${search}`, headers: headersOf(app) }, signal),
-      )
+      return ask(app, { method: 'GET', headers: headersOf(app) }, `${path}${search}`, signal)
     },
     async post(app, path, form, { key, signal }) {
       const headers = {
@@ -41,9 +50,7 @@ export function createCardApi(): CardApi {
         'content-type': 'application/x-www-form-urlencoded',
         'idempotency-key': key,
       }
-      return answerOf(
-        await callStore({ method: 'POST', url: `${baseOf(app)}${path}`, headers, body: encoded(form) }, signal),
-      )
+      return ask(app, { method: 'POST', headers, body: encoded(form) }, path, signal)
     },
   }
 }

@@ -9,14 +9,15 @@ const googleApi = 'https://androidpublisher.googleapis.com'
 const googleKeys = 'https://www.googleapis.com/oauth2/v3/certs'
 
 /** What to call Google Play with, or null: the app has no package name or no key file, or a live one that leads elsewhere. */
-export function playAccess({ scope, packageName, credentials }: StoreApp): PlayAccess | null {
+export function playAccess({ scope, appId, packageName, credentials }: StoreApp): PlayAccess | null {
   const account = credentials.playstore?.serviceAccount
   if (account === undefined || packageName === null) return null
+  const whose = { scope, appId }
   if (scope.environment === 'live') {
-    return account.tokenUri === googleTokenUri ? { account, base: googleApi, packageName } : null
+    return account.tokenUri === googleTokenUri ? { whose, account, base: googleApi, packageName } : null
   }
   const base = (credentials.endpoints?.playApi ?? googleApi).replace(/\/+$/, '')
-  return { account, base, packageName }
+  return { whose, account, base, packageName }
 }
 
 /** Google counts the calls of a service account, whatever app they are about. */

@@ -15,7 +15,8 @@ export type Bearer =
   | { kind: 'silent' }
 
 export interface Bearers {
-  of: (account: ServiceAccount) => Promise<Bearer>
+  /** `silent` once `signal` ends; whoever else waits for the same bearer goes on waiting. */
+  of: (account: ServiceAccount, signal: AbortSignal) => Promise<Bearer>
   /** Forgets this very bearer, so that the next caller gets a new one. */
   drop: (account: ServiceAccount, token: string) => void
 }
@@ -50,21 +51,27 @@ export function createBearers(clock: Clock): Bearers {
   }
 
   return {
-    async of(account) {
+    async of(account, signal) {
       const key = keyOf(account)
       const known = kept.get(key)
       if (known !== undefined && known.until > clock.now()) return { kind: 'bearer', token: known.token }
-      const asked = underWay.get(key)
-      if (asked) return asked
-      const asking = fetchBearer(account).finally(() => underWay.delete(key))
+      const asking = underWay.get(key) ?? fetchBearer(account).finally(() => underWay.delete(key))
       underWay.set(key, asking)
-      return asking
+      return Promise.race([asking, ended(signal)])
     },
     drop(account, token) {
       const key = keyOf(account)
       if (kept.peek(key)?.token === token) kept.delete(key)
     },
   }
+}
+
+function ended(signal: AbortSignal): Promise<Bearer> {
+  return new Promise((resolve) => {
+    const give = () => resolve({ kind: 'silent' })
+    if (signal.aborted) give()
+    else signal.addEventListener('abort', give, { once: true })
+  })
 }
 
 function keyOf({ clientEmail, privateKeyId, privateKey, tokenUri }: ServiceAccount): string {

@@ -7,6 +7,7 @@ import test from 'node:test'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { must } from '../../kernel/assert.ts'
 import { systemClock } from '../../kernel/clock.ts'
+import { createStoreCalls } from '../store-calls.ts'
 import { createBearers } from './bearers.ts'
 import { createPlayApi, type PlayAccess } from './play-api.ts'
 
@@ -46,10 +47,12 @@ async function store(
     privateKeyId: 'key-1',
     tokenUri: `${base}/token`,
   }
-  const access: PlayAccess = { account: serviceAccount, base, packageName: 'app.example' }
+  const scope = { scopeId: 1, workspaceId: 'ws_1', projectId: 'prj_1', environment: 'test' } as const
+  const whose = { scope, appId: 'app_1' }
+  const access: PlayAccess = { whose, account: serviceAccount, base, packageName: 'app.example' }
   const bearers = createBearers(systemClock)
   return {
-    ...{ asked, tokens, access, base, bearers, api: createPlayApi(bearers) },
+    ...{ asked, tokens, access, base, bearers, api: createPlayApi(bearers, createStoreCalls(systemClock)) },
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
@@ -184,6 +187,14 @@ test('a key that Google does not take is refused, one that it cannot judge now i
   assert.equal(await withToken({ status: 500 }), 'silent')
   assert.equal(await withToken({ status: 429 }), 'silent')
   assert.equal(await withToken({ status: 200, body: '{}' }), 'silent')
+})
+
+test('whoever waits for a bearer waits no longer than the purchase may take', async () => {
+  await using play = await store([{ status: 200 }], { status: 200, holdMs: 1 })
+  const began = performance.now()
+  assert.equal((await play.api.read(play.access, 'subscription', 't', AbortSignal.timeout(200))).kind, 'silent')
+  assert.ok(performance.now() - began < 2500, 'not the six seconds of two tries')
+  assert.equal(play.asked.length, 0)
 })
 
 test('a store that hangs costs three seconds for each of two tries', async () => {

@@ -1,8 +1,11 @@
 import { callStore, type StoreAnswer, type StoreRequest } from '../http.ts'
+import type { StoreCalls, StoreLine } from '../store-calls.ts'
 import type { Bearers, ServiceAccount } from './bearers.ts'
 
 /** What to call Google Play with, for one app in one environment. */
 export interface PlayAccess {
+  /** Whose credential it is. */
+  whose: Pick<StoreLine, 'scope' | 'appId'>
   account: ServiceAccount
   /** Without a slash at its end. */
   base: string
@@ -21,7 +24,7 @@ export type PlayAnswer =
   /** 401 twice, 403, or a key that Google does not take: an operator has to look. */
   | { kind: 'refused' }
   | { kind: 'limited'; retryAfterS: number | null }
-  | { kind: 'silent' }
+  | { kind: 'silent'; retryAfterS?: number }
 
 export type PlayKind = 'subscription' | 'one_time'
 
@@ -47,13 +50,20 @@ export interface VoidedPage {
 const readPath = { subscription: 'subscriptionsv2', one_time: 'productsv2' } as const
 const actPath = { subscription: 'subscriptions', one_time: 'products' } as const
 
-export function createPlayApi(bearers: Bearers): PlayApi {
+export function createPlayApi(bearers: Bearers, calls: StoreCalls): PlayApi {
   async function ask(access: PlayAccess, request: Request, signal: AbortSignal): Promise<PlayAnswer> {
+    const line = { ...access.whose, store: 'playstore', url: access.base } as const
+    const answer = await calls.through(line, signal, () => askNow(access, request, signal))
+    return answer.kind === 'resting' ? { ...answer, kind: 'silent' } : answer
+  }
+
+  async function askNow(access: PlayAccess, request: Request, signal: AbortSignal): Promise<PlayAnswer> {
     const { account, base, packageName } = access
     const url = `${base}/androidpublisher/v3/applications/${encodeURIComponent(packageName)}/purchases/${request.path}`
     for (let attempt = 0; attempt < 2; attempt++) {
-      const bearer = await bearers.of(account)
+      const bearer = await bearers.of(account, signal)
       if (bearer.kind !== 'bearer') return bearer
+      if (signal.aborted) return { kind: 'silent' }
       const answer = await callStore({ ...request, url, headers: headersOf(bearer.token, request) }, signal)
       if (answer.kind === 'silent' || answer.status !== 401) return judge(answer)
       bearers.drop(account, bearer.token)

@@ -194,8 +194,12 @@ function refusedBy(answer: Exclude<PlayRead, { kind: 'read' }>): Refused {
     case 'limited':
       return { ...refused('unavailable', 'rate_limited'), retryAfterS: answer.retryAfterS ?? playRetryAfterS }
     case 'silent':
-      return refused('unavailable', 'store_unreachable')
+      return { ...refused('unavailable', 'store_unreachable'), ...waitOf(answer) }
   }
+}
+
+function waitOf({ retryAfterS }: { retryAfterS?: number }): Pick<Refused, 'retryAfterS'> {
+  return retryAfterS === undefined ? {} : { retryAfterS }
 }
 
 function refused(suffix: Refused['suffix'], detail: string): Refused {
