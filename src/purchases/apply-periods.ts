@@ -1,7 +1,7 @@
 import type { Tx } from '../db/pool.ts'
 import type { Lineage } from './lineage-store.ts'
 import { startOf } from './period-start.ts'
-import { type StoredAccess, supersedeOthers, upsertPeriod } from './period-store.ts'
+import { type StoredAccess, supersedeByLater, supersedeOthers, upsertPeriod } from './period-store.ts'
 import { cutOthers, endUnlisted, selectLine } from './supersede-store.ts'
 import type { Ms, VerifiedPeriod, VerifiedPurchase, VerifiedTransaction } from './types.ts'
 
@@ -25,6 +25,7 @@ export async function applyPeriods(
         at: period.startsAt,
         isOpen: period.access.kind === 'open',
       })
+      if (period.access.kind === 'open') await supersedeByLater(tx, lineage, { transactionId: id, now })
     }
     if (lineage.store === 'playstore' && period.type === 'subscription') {
       await cutOthers(tx, lineage, { line: period.line, key: period.key, at: startsAt })

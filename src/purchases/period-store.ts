@@ -139,6 +139,39 @@ export async function supersedeOthers(
   )
 }
 
+/**
+ * A period that was told of late, or whose refund was taken back, ended when the next one began: grace that a store speaks of
+ * is that of the newest.
+ */
+export async function supersedeByLater(
+  tx: Tx,
+  lineage: Lineage,
+  { transactionId, now }: { transactionId: bigint; now: Ms },
+): Promise<void> {
+  await tx.query(
+    `update store_period p
+     set superseded_at_ms = later.starts_at_ms
+     from (
+       select own.id, min(other.starts_at_ms) as starts_at_ms
+       from store_period own
+       join store_period other on other.scope_id = own.scope_id and other.lineage_id = own.lineage_id
+       where own.scope_id = $1
+         and own.lineage_id = $2
+         and own.transaction_id = $3
+         and own.type = 'subscription'
+         and own.superseded_at_ms is null
+         and other.type = 'subscription'
+         and other.starts_at_ms > own.starts_at_ms
+         and other.starts_at_ms <= $4
+         and (own.access_until_ms is null or own.access_until_ms > other.starts_at_ms)
+       group by own.id
+     ) later
+     where p.scope_id = $1
+       and p.id = later.id`,
+    [lineage.scopeId, lineage.id, transactionId, now],
+  )
+}
+
 interface PeriodRow {
   id: bigint
   transaction_id: bigint
