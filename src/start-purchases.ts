@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { isRetryable, Pool } from './db/pool.ts'
@@ -36,6 +35,7 @@ import {
   openRevocations,
   type PaidConsumeServices,
   type PlayParts,
+  repeat,
   selectVoidedOrders,
   startLifecycle,
 } from './purchases/index.ts'
@@ -106,23 +106,15 @@ export function startPurchases(stores: Stores, log: Logger): AsyncDisposable {
   const parts = { services: stores, appStore, play, cardReread, rereads, log }
   const lifecycle = startLifecycle({ ...parts, verifyAppStore: verifiers.appstore })
   stores.wake = lifecycle.wake
-  const stop = new AbortController()
-
-  async function run(): Promise<void> {
-    while (!stop.signal.aborted) {
-      const tried = await attachMappedClaims(stores).catch((error: unknown) => {
-        log[isRetryable(error) ? 'warn' : 'error']({ err: error }, 'claims to purchases could not be looked at')
-        return 0
-      })
-      if (tried === 0) await sleep(mappedClaimLookMs, undefined, { signal: stop.signal }).catch(() => {})
-    }
-  }
-
-  const running = run()
+  const claims = repeat({
+    work: () => attachMappedClaims(stores),
+    pauseMs: mappedClaimLookMs,
+    onError: (error) =>
+      log[isRetryable(error) ? 'warn' : 'error']({ err: error }, 'claims to purchases could not be looked at'),
+  })
   return {
     async [Symbol.asyncDispose]() {
-      stop.abort()
-      await Promise.all([running, lifecycle[Symbol.asyncDispose]()])
+      await Promise.all([claims, lifecycle].map((each) => each[Symbol.asyncDispose]()))
     },
   }
 }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { historyLookMs, storeLookMs, tokenBackfillLookMs, voidedLookMs } from '../kernel/limits.ts'
 import { unseal } from '../kernel/seal.ts'
 import type { AppStoreApi } from './apple/api.ts'
@@ -26,6 +25,7 @@ import { readHistories } from './polls/history.ts'
 import { pollDue } from './polls/poll.ts'
 import { readVoidedLists } from './polls/voided.ts'
 import type { StoreServices } from './purchase.ts'
+import { repeat } from './repeat.ts'
 import type { Reread } from './reverify.ts'
 import { backfillTokens } from './token-backfill.ts'
 import type { Store, StoreApp, Verifier } from './types.ts'
@@ -84,39 +84,24 @@ export function startLifecycle(parts: LifecycleParts): Lifecycle {
       return followPlay(playLifecycle, trusted(apps, row), hintIn(row, text))
     },
   })
-  const polls = repeat(log, storeLookMs, () => pollDue({ services, rereads, appOf, log }))
-  const lists = repeat(log, voidedLookMs, () =>
-    readVoidedLists({ ...playLifecycle, appOf, api: play.api, quota: play.quota }),
+  const background = [
+    { pauseMs: storeLookMs, work: () => pollDue({ services, rereads, appOf, log }) },
+    {
+      pauseMs: voidedLookMs,
+      work: () => readVoidedLists({ ...playLifecycle, appOf, api: play.api, quota: play.quota }),
+    },
+    {
+      pauseMs: historyLookMs,
+      work: (stop: AbortSignal) => readHistories({ inbox: inboxOf(services, log), appStore, appOf }, stop),
+    },
+    { pauseMs: tokenBackfillLookMs, work: () => backfillTokens(services) },
+  ].map((each) =>
+    repeat({ ...each, onError: (error) => log.warn({ err: error }, 'purchases that are due could not be read') }),
   )
-  const histories = repeat(log, historyLookMs, (stop) =>
-    readHistories({ inbox: inboxOf(services, log), appStore, appOf }, stop),
-  )
-  const backfills = repeat(log, tokenBackfillLookMs, () => backfillTokens(services))
   return {
     wake: pump.wake,
     async [Symbol.asyncDispose]() {
-      await Promise.all([pump, inbox, polls, lists, histories, backfills].map((each) => each[Symbol.asyncDispose]()))
-    },
-  }
-}
-
-/** Works as long as there is something to do, and looks again a little later. */
-function repeat(log: Log, everyMs: number, work: (stop: AbortSignal) => Promise<number>): AsyncDisposable {
-  const stop = new AbortController()
-  async function run(): Promise<void> {
-    while (!stop.signal.aborted) {
-      const done = await work(stop.signal).catch((error: unknown) => {
-        log.warn({ err: error }, 'purchases that are due could not be read')
-        return 0
-      })
-      if (done === 0) await sleep(everyMs, undefined, { signal: stop.signal }).catch(() => {})
-    }
-  }
-  const running = run()
-  return {
-    async [Symbol.asyncDispose]() {
-      stop.abort()
-      await running
+      await Promise.all([pump, inbox, ...background].map((each) => each[Symbol.asyncDispose]()))
     },
   }
 }

@@ -1,5 +1,6 @@
 import type { Sql } from '../../db/pool.ts'
 import type { JsonObject } from '../../events/index.ts'
+import { nowMs, takeDue } from '../queue-store.ts'
 import type { Store } from '../types.ts'
 
 export interface InboxInsert {
@@ -12,8 +13,6 @@ export interface InboxInsert {
   kind: string
   payload: JsonObject
 }
-
-const nowMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`
 
 /** False: it was there already. */
 export async function insertInbox(sql: Sql, row: InboxInsert): Promise<boolean> {
@@ -41,50 +40,10 @@ export interface InboxRow {
   received_at_ms: bigint
 }
 
-/** Takes what is due for `leaseMs`, the oldest first. Uses store_inbox_due. */
-export async function takeInbox(sql: Sql, { max, leaseMs }: { max: number; leaseMs: number }): Promise<InboxRow[]> {
-  return sql.query<InboxRow>(
-    `update store_inbox
-     set attempts = attempts + 1, due_at_ms = ${nowMs} + $2
-     where id in (
-       select id
-       from store_inbox
-       where due_at_ms <= ${nowMs}
-       order by due_at_ms
-       limit $1
-       for update skip locked)
-     returning id, scope_id, app_id, store, notification_id, trust, kind, payload, attempts, received_at_ms`,
-    [max, leaseMs],
-  )
-}
+const columns = 'id, scope_id, app_id, store, notification_id, trust, kind, payload, attempts, received_at_ms'
 
-/** What a notification said is kept for as long as it may be processed: of one that was, nothing is needed but its id. */
-export async function endInbox(
-  sql: Sql,
-  id: bigint,
-  { status, error }: { status: 'done' | 'ignored' | 'dead'; error: string | null },
-): Promise<void> {
-  await sql.query(
-    `update store_inbox
-     set status = $2, error = $3, due_at_ms = null,
-       payload = case when $2 = 'dead' then payload else payload - 'sealed' end
-     where id = $1`,
-    [id, status, error],
-  )
-}
-
-export async function postponeInbox(
-  sql: Sql,
-  id: bigint,
-  { waitMs, error }: { waitMs: number; error: string },
-): Promise<void> {
-  await sql.query(
-    `update store_inbox
-     set error = $3, due_at_ms = ${nowMs} + $2
-     where id = $1
-       and status = 'waiting'`,
-    [id, waitMs, error],
-  )
+export function takeInbox(sql: Sql, terms: { max: number; leaseMs: number }): Promise<InboxRow[]> {
+  return takeDue(sql, 'store_inbox', { ...terms, columns })
 }
 
 export interface InboxFigures {

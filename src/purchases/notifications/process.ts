@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sql } from '../../db/pool.ts'
 import {
   storeInboxAtOnce,
@@ -7,7 +6,11 @@ import {
   storeInboxTriesMax,
   storeInboxWaitMsMax,
 } from '../../kernel/limits.ts'
-import { endInbox, type InboxRow, postponeInbox, takeInbox } from './inbox-store.ts'
+import { endRow, postponeRow } from '../queue-store.ts'
+import { backoffMs, repeat } from '../repeat.ts'
+import { type InboxRow, takeInbox } from './inbox-store.ts'
+
+const queue = 'store_inbox'
 
 /** What became of one notification. */
 export type Processed =
@@ -38,44 +41,24 @@ export async function processDue({ sql, process, log }: InboxOptions): Promise<n
         return { kind: 'again', why: 'failed' }
       })
       if (processed.kind === 'again' && attempts < storeInboxTriesMax) {
-        await postponeInbox(sql, id, {
-          waitMs: Math.max(processed.afterMs ?? 0, waitMs(attempts)),
-          error: processed.why,
-        })
+        const waitMs = Math.max(processed.afterMs ?? 0, backoffMs(attempts, storeInboxWaitMsMax))
+        await postponeRow(sql, queue, id, { waitMs, error: processed.why })
         return
       }
-      if (processed.kind === 'done') return endInbox(sql, id, { status: 'done', error: null })
-      if (processed.kind === 'ignored') return endInbox(sql, id, { status: 'ignored', error: processed.why })
-      await endInbox(sql, id, { status: 'dead', error: processed.why })
+      if (processed.kind === 'done') return endRow(sql, queue, id, { status: 'done', error: null })
+      if (processed.kind === 'ignored') return endRow(sql, queue, id, { status: 'ignored', error: processed.why })
+      await endRow(sql, queue, id, { status: 'dead', error: processed.why })
       log.warn({ ...about, error: processed.why }, 'a notification of a store was given up')
     }),
   )
   return rows.length
 }
 
-function waitMs(attempts: number): number {
-  return Math.min(1000 * 2 ** (attempts - 1), storeInboxWaitMsMax)
-}
-
 /** Works on the inbox until it is disposed. */
 export function startInbox(options: InboxOptions): AsyncDisposable {
-  const stop = new AbortController()
-
-  async function run(): Promise<void> {
-    while (!stop.signal.aborted) {
-      const looked = await processDue(options).catch((error: unknown) => {
-        options.log.warn({ err: error }, 'the notifications of stores could not be read')
-        return 0
-      })
-      if (looked === 0) await sleep(storeInboxSweepMs, undefined, { signal: stop.signal }).catch(() => {})
-    }
-  }
-
-  const running = run()
-  return {
-    async [Symbol.asyncDispose]() {
-      stop.abort()
-      await running
-    },
-  }
+  return repeat({
+    work: () => processDue(options),
+    pauseMs: storeInboxSweepMs,
+    onError: (error) => options.log.warn({ err: error }, 'the notifications of stores could not be read'),
+  })
 }

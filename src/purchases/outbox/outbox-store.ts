@@ -1,5 +1,6 @@
 import type { Sql } from '../../db/pool.ts'
 import type { JsonObject } from '../../events/index.ts'
+import { nowMs, takeDue } from '../queue-store.ts'
 import type { OutboxItem, Store, StoreEnvironment } from '../types.ts'
 
 export interface OutboxRow {
@@ -16,43 +17,10 @@ export interface OutboxRow {
   deadline_ms: bigint | null
 }
 
-const nowMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`
+const columns = 'id, scope_id, app_id, store, store_environment, kind, key, payload, attempts, deadline_ms'
 
-/** Takes what is due for `leaseMs`: whoever takes it and dies leaves it to the next. Uses store_outbox_due. */
-export async function takeOutbox(sql: Sql, { max, leaseMs }: { max: number; leaseMs: number }): Promise<OutboxRow[]> {
-  return sql.query<OutboxRow>(
-    `update store_outbox
-     set attempts = attempts + 1, due_at_ms = ${nowMs} + $2
-     where id in (
-       select id
-       from store_outbox
-       where due_at_ms <= ${nowMs}
-       order by due_at_ms
-       limit $1
-       for update skip locked)
-     returning id, scope_id, app_id, store, store_environment, kind, key, payload, attempts, deadline_ms`,
-    [max, leaseMs],
-  )
-}
-
-export async function endOutbox(
-  sql: Sql,
-  id: bigint,
-  ended: { status: 'done' | 'dead'; error: string | null },
-): Promise<void> {
-  await sql.query(`update store_outbox set status = $2, error = $3, due_at_ms = null where id = $1`, [
-    id,
-    ended.status,
-    ended.error,
-  ])
-}
-
-export async function postponeOutbox(
-  sql: Sql,
-  id: bigint,
-  { waitMs, error }: { waitMs: number; error: string },
-): Promise<void> {
-  await sql.query(`update store_outbox set error = $3, due_at_ms = ${nowMs} + $2 where id = $1`, [id, waitMs, error])
+export function takeOutbox(sql: Sql, terms: { max: number; leaseMs: number }): Promise<OutboxRow[]> {
+  return takeDue(sql, 'store_outbox', { ...terms, columns })
 }
 
 export interface OutboxFigures {

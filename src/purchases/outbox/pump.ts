@@ -1,7 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sql } from '../../db/pool.ts'
 import { storeOutboxAtOnce, storeOutboxLeaseMs, storeOutboxSweepMs, storeOutboxWaitMsMax } from '../../kernel/limits.ts'
-import { endOutbox, type OutboxRow, postponeOutbox, takeOutbox } from './outbox-store.ts'
+import { endRow, postponeRow } from '../queue-store.ts'
+import { backoffMs, type Repeated, repeat } from '../repeat.ts'
+import { type OutboxRow, takeOutbox } from './outbox-store.ts'
+
+const queue = 'store_outbox'
 
 /** How telling a store went. */
 export type Told =
@@ -30,12 +33,13 @@ export async function tellDue({ sql, tell, log }: PumpOptions): Promise<number> 
         return { kind: 'again', error: 'failed' }
       })
       if (told.kind === 'again') {
-        await postponeOutbox(sql, id, { waitMs: told.afterMs ?? waitMs(attempts), error: told.error })
+        const waitMs = told.afterMs ?? backoffMs(attempts, storeOutboxWaitMsMax)
+        await postponeRow(sql, queue, id, { waitMs, error: told.error })
         if (attempts >= warnAfterTries)
           log.warn({ kind, store, app_id, attempts, error: told.error }, 'a store was not told yet')
       } else {
         const isDone = told.kind === 'done'
-        await endOutbox(sql, id, isDone ? { status: 'done', error: null } : { status: 'dead', error: told.error })
+        await endRow(sql, queue, id, isDone ? { status: 'done', error: null } : { status: 'dead', error: told.error })
         if (!isDone) log.warn({ kind, store, app_id, error: told.error }, 'a store can not be told any more')
       }
     }),
@@ -46,40 +50,11 @@ export async function tellDue({ sql, tell, log }: PumpOptions): Promise<number> 
 /** Fewer are everyday: the store was busy. */
 const warnAfterTries = 5
 
-function waitMs(attempts: number): number {
-  return Math.min(1000 * 2 ** (attempts - 1), storeOutboxWaitMsMax)
-}
-
-export interface Pump extends AsyncDisposable {
-  /** Looks at once, instead of within half a second. */
-  wake: () => void
-}
-
-export function startPump(options: PumpOptions): Pump {
-  const stop = new AbortController()
-  let early = new AbortController()
-
-  async function run(): Promise<void> {
-    while (!stop.signal.aborted) {
-      const told = await tellDue(options).catch((error: unknown) => {
-        options.log.warn({ err: error }, 'what stores have to be told could not be read')
-        return 0
-      })
-      if (told === 0) await pause()
-    }
-  }
-
-  async function pause(): Promise<void> {
-    early = new AbortController()
-    await sleep(storeOutboxSweepMs, undefined, { signal: AbortSignal.any([stop.signal, early.signal]) }).catch(() => {})
-  }
-
-  const running = run()
-  return {
-    wake: () => early.abort(),
-    async [Symbol.asyncDispose]() {
-      stop.abort()
-      await running
-    },
-  }
+/** Looks at once when it is woken, instead of within half a second. */
+export function startPump(options: PumpOptions): Repeated {
+  return repeat({
+    work: () => tellDue(options),
+    pauseMs: storeOutboxSweepMs,
+    onError: (error) => options.log.warn({ err: error }, 'what stores have to be told could not be read'),
+  })
 }
