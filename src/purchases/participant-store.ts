@@ -1,5 +1,6 @@
 import type { Tx } from '../db/pool.ts'
 import type { Scope } from '../tenancy/index.ts'
+import { eraseNotifications } from './notifications/dead-store.ts'
 import { personalClaims } from './personal-claims.ts'
 
 /** Ids of rows, as text. */
@@ -64,6 +65,7 @@ export async function eraseRows(
   { customerIds, distinctIds }: { customerIds: string[]; distinctIds: string[] },
 ): Promise<void> {
   const whose = [scope.scopeId, customerIds]
+  await eraseNotifications(tx, scope, customerIds)
   await tx.query(
     `update store_transaction t
      set claims = t.claims - $3::text[]
@@ -73,6 +75,20 @@ export async function eraseRows(
        and t.scope_id = l.scope_id
        and t.lineage_id = l.id`,
     [...whose, personalClaims],
+  )
+  // What is to be written back to the App Store says whose it was.
+  await tx.query(
+    `delete from store_outbox o
+     using store_lineage l
+     where l.scope_id = $1
+       and l.owner_customer_id = any($2::uuid[])
+       and o.scope_id = l.scope_id
+       and o.app_id = l.app_id
+       and o.store = l.store
+       and o.store_environment = l.store_environment
+       and o.kind = 'account_token'
+       and o.key = l.root_key`,
+    whose,
   )
   await tx.query(
     `update store_lineage

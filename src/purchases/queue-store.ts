@@ -39,7 +39,7 @@ export async function endRow(
   await sql.query(
     `update ${queue}
      set status = $2, error = $3, due_at_ms = null,
-       payload = case when $2 = 'dead' then payload else payload - 'sealed' end
+       payload = case when $2 = 'dead' then payload else payload - 'sealed' - 'about' end
      where id = $1`,
     [id, status, error],
   )

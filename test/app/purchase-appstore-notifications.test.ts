@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import { settleChanges } from '../../src/customers/index.ts'
+import { erasersOf } from '../../src/erasers.ts'
+import { must } from '../../src/kernel/assert.ts'
+import { storeInboxTriesMax } from '../../src/kernel/limits.ts'
 import { dayMs, type Pki, signApple, testPki } from '../harness/apple-pki.ts'
 import { startService } from '../harness/service.ts'
-import { eventually } from './project.ts'
+import { auditOf } from '../workspace/api.ts'
+import { attachInLive, purchaseRowsOf } from './live-purchase.ts'
+import { anEvent, eventually } from './project.ts'
 import { openStore, type StoreWorld } from './store-world.ts'
 
 const service = await startService()
@@ -322,4 +328,162 @@ test('a notification that cannot be followed now is tried again', async () => {
   await service.pool.query(`update store_inbox set due_at_ms = 0 where status = 'waiting'`)
   await processed()
   assert.equal(await allowed(asking, who), false)
+})
+
+/** The row of a notification, as it is kept. */
+async function stored(uuid: string): Promise<{ id: bigint; status: string; error: string | null; payload: object }> {
+  const [row] = await service.pool.query<{ id: bigint; status: string; error: string | null; payload: object }>(
+    'select id, status, error, payload from store_inbox where notification_id = $1',
+    [uuid],
+  )
+  return must(row, 'it was stored')
+}
+
+/** A notification that cannot be followed, at its last try or before it. */
+async function unfollowed(
+  world: StoreWorld,
+  who: string,
+  { attempts, bring = true }: { attempts: number; bring?: boolean },
+): Promise<{ uuid: string; ended: Transaction }> {
+  const first = world.subscription(who)
+  world.store.tell(first, 1)
+  if (bring) await bought(world, first, who)
+  const ended = again(first, { expiresDate: Date.now() - 1000 })
+  const path = `/inApps/v1/subscriptions/${String(first.originalTransactionId)}`
+  world.store.answers.set(path, { status: 401, body: {} })
+  const uuid = randomUUID()
+  const signedPayload = signed(world, ended, { type: 'EXPIRED', status: 2, uuid })
+  assert.equal(await post(urlOf(world), { signedPayload }), 200)
+  await eventually(async () => (await stored(uuid)).error !== null)
+  await service.pool.query('update store_inbox set attempts = $2, due_at_ms = 0 where notification_id = $1', [
+    uuid,
+    attempts,
+  ])
+  return { uuid, ended }
+}
+
+async function deadOne(world: StoreWorld, who: string): Promise<{ uuid: string; ended: Transaction; id: string }> {
+  const { uuid, ended } = await unfollowed(world, who, { attempts: storeInboxTriesMax })
+  await eventually(async () => (await stored(uuid)).status === 'dead')
+  return { uuid, ended, id: `note_${(await stored(uuid)).id}` }
+}
+
+describe('dead notifications', () => {
+  const listed = async (project: string, environment: 'test' | 'live' = 'test') =>
+    (await service.workspace('GET', `/dead_notifications?project_id=${project}`, { environment })).body.data
+
+  test('are listed, and followed after all once an operator says so', async () => {
+    const who = someone()
+    const { uuid, ended, id } = await deadOne(asking, who)
+    const [shown] = await listed(asking.project.id)
+    assert.deepEqual(
+      { ...shown, received_at: '' },
+      {
+        ...{ object: 'dead_notification', id, app_id: asking.app.id, store: 'appstore', notification_id: uuid },
+        ...{ kind: 'EXPIRED', status: 'dead', attempts: storeInboxTriesMax + 1, received_at: '' },
+        error: "unavailable: the App Store does not take the app's key",
+      },
+    )
+    assert.deepEqual(await listed(asking.project.id, 'live'), [])
+    assert.deepEqual(await listed(believing.project.id), [])
+
+    asking.store.tell(ended, 2)
+    const replay = (environment: 'test' | 'live' = 'test') =>
+      service.workspace('POST', `/dead_notifications/${id}/replay`, { environment })
+    assert.equal((await replay('live')).status, 404)
+    const replayed = await replay()
+    assert.deepEqual([replayed.status, replayed.body.status, replayed.body.attempts], [200, 'waiting', 0])
+    await processed()
+    assert.equal(await allowed(asking, who), false)
+    assert.deepEqual(await listed(asking.project.id), [])
+
+    const again = await replay()
+    assert.deepEqual([again.status, again.body.status], [200, 'done'])
+    assert.deepEqual(await auditOf(service.pool, id), [{ action: 'replay', object: 'dead_notification' }])
+    assert.equal((await service.workspace('POST', '/dead_notifications/note_0/replay')).status, 404)
+  })
+
+  test('and waiting ones say nothing any more of a customer who was deleted, nor do those that die later', async () => {
+    const [who, unattached] = [someone(), someone()]
+    const dead = await deadOne(asking, who)
+    const waiting = await unfollowed(asking, who, { attempts: 1 })
+    // Nobody brought it: it is found by the account token of an id that events named.
+    assert.equal((await asking.app.post('/event', anEvent(unattached))).status, 200)
+    await eventually(async () => {
+      const value = asking.tokenOf(unattached)
+      return (await service.pool.query('select id from account_binding where value = $1', [value])).length > 0
+    })
+    const { uuid: unbought } = await unfollowed(asking, unattached, { attempts: 1, bring: false })
+    for (const uuid of [dead.uuid, waiting.uuid, unbought]) {
+      assert.ok('sealed' in (await stored(uuid)).payload, 'there is something to forget')
+    }
+    for (const id of [who, unattached]) await asking.project.delete(`/customers/${await asking.project.customer(id)}`)
+    const options = { erasers: erasersOf(service), now: Date.now, appendsEndMs: 0 }
+    await eventually(async () => {
+      await settleChanges(service.pool, options, 0)
+      const rows = await Promise.all([dead.uuid, waiting.uuid, unbought].map(stored))
+      return rows.every(({ payload }) => !('sealed' in payload) && !('about' in payload))
+    }, 20_000)
+    assert.equal((await stored(dead.uuid)).status, 'ignored')
+    assert.deepEqual(
+      (await listed(asking.project.id)).filter(
+        ({ notification_id: uuid }: { notification_id: string }) => uuid === dead.uuid,
+      ),
+      [],
+    )
+
+    const late = randomUUID()
+    const signedPayload = signed(asking, dead.ended, { type: 'EXPIRED', status: 2, uuid: late })
+    const path = `/inApps/v1/subscriptions/${String(dead.ended.originalTransactionId)}`
+    asking.store.answers.set(path, { status: 401, body: {} })
+    assert.equal(await post(urlOf(asking), { signedPayload }), 200)
+    await eventually(async () => (await stored(late)).error !== null)
+    await service.pool.query('update store_inbox set attempts = 99, due_at_ms = 0 where notification_id = $1', [late])
+    const { status, error, payload } = await eventually(async () => {
+      const row = await stored(late)
+      return row.status !== 'waiting' && row
+    })
+    assert.deepEqual([status, error, 'sealed' in payload], ['ignored', 'its customer was deleted', false])
+  })
+})
+
+test('what only a test root vouches for changes no live row, whatever it says of itself', async () => {
+  const who = someone()
+  const live = await openStore(service, { environment: 'live' })
+  after(() => live[Symbol.asyncDispose]())
+  const { app, project, pki, store } = live
+  const put = (body: object) => service.workspace('PUT', `/apps/${app.id}/store_credentials`, { body })
+  for (const body of [
+    { kind: 'appstore_trust', roots: [pki.root.certificate.toString()] },
+    { kind: 'endpoints', appstore_api: store.url },
+    { kind: 'appstore', ...store.key, app_apple_id: 1234 },
+  ]) {
+    assert.equal((await put(body)).status, 200)
+  }
+  // As if Apple had signed it: nobody else can.
+  const transaction = live.subscription(who, { environment: 'Production' })
+  await attachInLive(service, live, who, transaction)
+  assert.equal(await allowed(live, who), true)
+
+  const scopeId = await project.scopeId('live')
+  const before = await purchaseRowsOf(service, scopeId)
+  assert.ok(before.size >= 10)
+  const past = { expiresDate: Date.now() - 1000, revocationDate: Date.now() - 1000, revocationReason: 0 }
+  for (const environment of ['Production', 'Sandbox']) {
+    for (const [type, status, more] of [
+      ['REFUND', 5, past],
+      ['EXPIRED', 2, past],
+      ['REVOKE', 5, past],
+      ['DID_RENEW', 1, { transactionId: randomUUID().slice(0, 8), expiresDate: Date.now() + 90 * dayMs }],
+    ] as const) {
+      const said = again(transaction, { ...more, environment })
+      store.tell(said, status)
+      const data = { environment, appAppleId: 1234 }
+      const signedPayload = signed(live, said, { type, status, renewal: { environment }, data })
+      assert.equal(await post(urlOf(live), { signedPayload }), 200, `${environment} ${type}: test takes it`)
+    }
+  }
+  await processed()
+  assert.deepEqual(await purchaseRowsOf(service, scopeId), before)
+  assert.equal(await allowed(live, who), true)
 })

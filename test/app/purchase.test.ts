@@ -419,13 +419,23 @@ describe('409 conflict', () => {
     const renewal = { appTransactionId, appAccountToken: world.tokenOf(who) }
     store.tell(bought, 1, renewal)
     const { customer_id: id } = await attached(who, bought)
+    // One that came without a token has theirs written back to the App Store.
+    await world.settings({ unbound_purchases: 'first_claim' })
+    const unbound = transaction(null)
+    await attached(who, unbound)
+    await world.settings({ unbound_purchases: 'reject' })
+    const owed = `select id from store_outbox where payload ->> 'appAccountToken' = $1`
+    assert.equal((await service.pool.query(owed, [world.tokenOf(who)])).length, 1)
     const kept = async () => {
       const rows = await service.pool.query<{ text: string }>(
         `select l::text || t::text as text
          from store_lineage l
          join store_transaction t on t.lineage_id = l.id
-         where l.root_key = $1`,
-        [bought.originalTransactionId],
+         where l.root_key = any($1)
+         union all
+         select o::text
+         from store_outbox o`,
+        [[bought.originalTransactionId, unbound.originalTransactionId]],
       )
       assert.ok(rows.length > 0)
       return rows.some(({ text }) => text.includes(world.tokenOf(who)) || text.includes(appTransactionId))

@@ -28,6 +28,7 @@ const adminOnly = new Set([
   'checkStoreCredentials',
   'updateStoreSettings',
   'transferPurchase',
+  'replayDeadNotification',
   'createWebhookEndpoint',
   'updateWebhookEndpoint',
   'rotateWebhookSecret',

@@ -13,6 +13,7 @@ import { customerChanges } from './customer-changes.ts'
 import { type CustomerProfileServices, customerProfile } from './customer-profile.ts'
 import { type CustomerServices, customers } from './customers.ts'
 import { deadEvents } from './dead-events.ts'
+import { deadNotifications } from './dead-notifications.ts'
 import { drafts } from './drafts.ts'
 import { endpoints } from './endpoint.ts'
 import { entities } from './entities.ts'
@@ -109,6 +110,7 @@ export async function workspaceApi(server: FastifyInstance, services: WorkspaceA
     grants(to, pool)
     entities(to, pool)
     purchases(to, services)
+    deadNotifications(to, services)
     experiences(to, services)
     drafts(to, services)
     versions(to, services)

@@ -8,6 +8,8 @@ import {
 } from '../../kernel/limits.ts'
 import { endRow, postponeRow } from '../queue-store.ts'
 import { backoffMs, repeat } from '../repeat.ts'
+import { aboutOf, erasedBecause } from './about.ts'
+import { isOfErased } from './dead-store.ts'
 import { type InboxRow, takeInbox } from './inbox-store.ts'
 
 const queue = 'store_inbox'
@@ -47,6 +49,10 @@ export async function processDue({ sql, process, log }: InboxOptions): Promise<n
       }
       if (processed.kind === 'done') return endRow(sql, queue, id, { status: 'done', error: null })
       if (processed.kind === 'ignored') return endRow(sql, queue, id, { status: 'ignored', error: processed.why })
+      const place = { scopeId: row.scope_id, appId: app_id, store }
+      if (await isOfErased(sql, place, aboutOf(row.payload))) {
+        return endRow(sql, queue, id, { status: 'ignored', error: erasedBecause })
+      }
       await endRow(sql, queue, id, { status: 'dead', error: processed.why })
       log.warn({ ...about, error: processed.why }, 'a notification of a store was given up')
     }),

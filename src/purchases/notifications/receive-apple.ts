@@ -5,6 +5,7 @@ import { seal } from '../../kernel/seal.ts'
 import type { AppStoreServices } from '../apple/genuine.ts'
 import { verifyAppleJws } from '../apple/jws.ts'
 import type { StoreApp } from '../types.ts'
+import { aboutSigned } from './about.ts'
 import { insertInbox } from './inbox-store.ts'
 import { type InboxServices, inboxContext } from './receive.ts'
 
@@ -53,7 +54,10 @@ export async function takeSigned(
       .filter((word) => typeof word === 'string')
       .join(' ')
       .slice(0, 200),
-    payload: { sealed: seal(services.sealingKey, inboxContext, signedPayload), sha256: hash('sha256', signedPayload) },
+    payload: {
+      ...{ sealed: seal(services.sealingKey, inboxContext, signedPayload), sha256: hash('sha256', signedPayload) },
+      about: aboutSigned(dataOf(payload)),
+    },
   })
   return isNew ? 'new' : 'known'
 }

@@ -1,5 +1,6 @@
 import { refuse } from '../../kernel/errors.ts'
 import { seal } from '../../kernel/seal.ts'
+import { tokenKeyOf } from '../google/chain.ts'
 import { type Push, readPush, withoutToken } from '../google/notification.ts'
 import type { VerifyPush } from '../google/push.ts'
 import type { StoreApp } from '../types.ts'
@@ -34,13 +35,16 @@ export async function receivePlay(
   }
   const { notification } = push.message ?? {}
   if (!notification) return
-  const token =
-    notification.kind === 'other' ? {} : { sealed: seal(services.sealingKey, inboxContext, notification.token) }
+  const token = notification.kind === 'other' ? {} : sealed(services.sealingKey, notification.token)
   await insertInbox(services.pool, {
     ...{ scopeId: app.scope.scopeId, appId, store: 'playstore', notificationId: push.messageId, trust },
     kind: notification.name,
     payload: { ...withoutToken(notification), ...token },
   })
+}
+
+function sealed(sealingKey: Buffer, token: string) {
+  return { sealed: seal(sealingKey, inboxContext, token), about: [tokenKeyOf(token)] }
 }
 
 /** The app in the environment whose sender it is: live first, for what only a test trust takes may touch test data only. */
