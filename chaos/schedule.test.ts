@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../test/harness/random.ts'
 import { readOptions } from './options.ts'
 import { randomOf } from './random.ts'
 import { patienceMsMax, scheduleOf } from './schedule.ts'

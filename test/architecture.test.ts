@@ -6,7 +6,7 @@ import test from 'node:test'
 /**
  * Who stands on whom, from the ground up: a module imports from lower storeys only, and only their index.ts (kernel and db:
  * the file). Files directly in src, and the commands in src/cli, are the roof: they may import every file, and nobody imports
- * them. What a module needs from above it takes as an argument, the settings too. Tests follow the same line and may use test/harness.
+ * them. What a module needs from above it takes as an argument, the settings too. Tests, and what they keep in `testing`, follow the same line and may use test/harness.
  */
 const storeys = [
   ['kernel'],
@@ -58,10 +58,20 @@ test('the clock is read in kernel/clock.ts only, the environment in config.ts on
   assert.deepEqual(reading(/process\.env\b/), ['config.ts'])
 })
 
+test('random tests begin from the seed of the run', () => {
+  const root = posix.join(src, '..')
+  const tests = globSync('{src,test,bench,chaos,store-sim}/**/*.ts', { cwd: root })
+  const own = tests.filter((file) =>
+    /^(import|export) .* from 'fast-check'$/m.test(readFileSync(posix.join(root, file), 'utf8')),
+  )
+  assert.deepEqual(own, ['test/harness/random.ts'])
+})
+
 function judge(file: string, path: string): string[] {
   const target = posix.join(posix.dirname(file), path)
   const [from, to] = [moduleOf(file), moduleOf(target)]
-  if (from === to || (file.endsWith('.test.ts') && target.startsWith('../test/harness/'))) return []
+  const isTest = file.endsWith('.test.ts') || file.includes('/testing/')
+  if (from === to || (isTest && target.startsWith('../test/harness/'))) return []
   const down = storeyOf(to) >= 0 && storeyOf(to) < storeyOf(from)
   const open = from === '' || ['kernel', 'db'].includes(to) || posix.basename(target) === 'index.ts'
   return down && open ? [] : [`${file} imports ${target}`]

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
 import { CustomerWorld } from '../../test/harness/customer-world.ts'
+import fc from '../../test/harness/random.ts'
 import { randomEvents } from '../../test/harness/random-events.ts'
 import type { EventOutcome, LoggedEvent } from '../events/index.ts'
 import type { Scope } from '../tenancy/index.ts'

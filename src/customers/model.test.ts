@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import test, { after } from 'node:test'
-import fc from 'fast-check'
 import { testDatabase } from '../../test/harness/database.ts'
 import { IdentityModel } from '../../test/harness/identity-model.ts'
 import {
@@ -14,6 +13,7 @@ import {
   type Step,
 } from '../../test/harness/identity-steps.ts'
 import { testScope } from '../../test/harness/lane.ts'
+import fc from '../../test/harness/random.ts'
 import type { Scope } from '../tenancy/index.ts'
 import { byDistinctId } from './read.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../test/harness/random.ts'
 import type { Json, JsonObject, Warning } from '../events/index.ts'
 import { customerPropertiesBytesMax, customerPropertiesKeysMax, propertyKeyCharsMax } from '../kernel/limits.ts'
 import { directivesOfEdit, type PropertyEdit } from './directives.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import fc from 'fast-check'
+import fc from '../../test/harness/random.ts'
 import { Refusal } from '../kernel/errors.ts'
 import { type BatchOptions, coalesce } from './batch.ts'
 

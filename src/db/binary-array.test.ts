@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
 import { testDatabase } from '../../test/harness/database.ts'
+import fc from '../../test/harness/random.ts'
 import { bools, float8s, int4s, int8s, texts, uuids } from './binary-array.ts'
 
 test('arrays in binary format arrive as they were sent, nulls and empty arrays included', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../test/harness/random.ts'
 import { batchReply, eventNameOf, type ItemOutcome } from './batch-reply.ts'
 
 const accepted = (uuid: string): ItemOutcome => ({ kind: 'accepted', uuid })

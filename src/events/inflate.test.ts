@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import test from 'node:test'
 import { gzipSync } from 'node:zlib'
-import fc from 'fast-check'
+import fc from '../../test/harness/random.ts'
 import { Refusal } from '../kernel/errors.ts'
 import { inflateWhole } from './inflate.ts'
 

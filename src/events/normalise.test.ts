@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../test/harness/random.ts'
 import { eventBytesMax } from '../kernel/limits.ts'
 import { type Normalised, normalise } from './normalise.ts'
 import type { EventPayload, Json, NewEvent } from './types.ts'

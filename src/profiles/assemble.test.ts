@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../test/harness/random.ts'
 import type { Current, DeliveredRelease, Delivery } from '../experiences/index.ts'
 import { dayMs, profileArmsMax, profileBytesMax } from '../kernel/limits.ts'
 import { wireNames } from '../kernel/wire-names.ts'

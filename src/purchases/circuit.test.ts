@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../test/harness/random.ts'
 import { circuitFailuresMax, circuitRestMs, circuitRestMsMax } from '../kernel/limits.ts'
 import { type Circuit, closed, enter, leave } from './circuit.ts'
 

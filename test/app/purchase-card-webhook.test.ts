@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../harness/random.ts'
 import { startService } from '../harness/service.ts'
 import { openCards } from './card-world.ts'
 import { eventually, fetchBytes, type Headers } from './project.ts'

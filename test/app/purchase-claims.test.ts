@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import fc from 'fast-check'
 import { dayMs, signApple } from '../harness/apple-pki.ts'
+import fc from '../harness/random.ts'
 import { startService } from '../harness/service.ts'
 import { openStore } from './store-world.ts'
 

@@ -74,6 +74,8 @@ describe('a backup taken beside the service, and restored', () => {
     await sendEvents(service.url, app.key, 30)
     await eventually(async () => (await savedIn(service.pool)) === 30, 20_000)
     await eventually(async () => (await laneLag(service.pool)).rows === 0, 20_000)
+    // The demo's Segments are computed after the start.
+    await eventually(async () => (await unsettled(service.pool)) === 0, 20_000)
     const file = join(folder, 'quiet.sql.gz')
     assert.equal((await turnpike(['backup', file], settingsOf({ url: service.databaseUrl }))).code, 0)
     await using target = await testDatabase()
@@ -260,6 +262,14 @@ async function sendEvents(url: string, apiKey: string, count: number): Promise<v
 
 async function rowsOf(pool: Pool, table: string): Promise<number> {
   return Number((await pool.query<{ n: bigint }>(`select count(*) as n from ${table}`))[0]?.n)
+}
+
+async function unsettled(pool: Pool): Promise<number> {
+  const [row] = await pool.query<{ count: number }>(
+    `select (select count(*) from segment_version where state = 'pending')::int
+       + (select count(*) from segment_set where settling)::int as count`,
+  )
+  return row?.count ?? 0
 }
 
 /** Events of the callers: the ledger tells of its own. */

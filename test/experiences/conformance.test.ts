@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import { type CompiledLeg, compile } from '../../src/experiences/compile/leg.ts'
 import {
   describe as describeLeg,
@@ -17,6 +16,7 @@ import { wireNames } from '../../src/kernel/wire-names.ts'
 import type { Leg } from '../conformance/leg.ts'
 import { verifyRelease } from '../conformance/release.ts'
 import { aDraft, device, field, server } from '../harness/a-draft.ts'
+import fc from '../harness/random.ts'
 import { begin, proceed } from '../reference-client/leg-run.ts'
 
 const names = wireNames('service')

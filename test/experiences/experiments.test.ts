@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import fc from 'fast-check'
 import {
   assign,
   countExposures,
@@ -17,6 +16,7 @@ import { dayMs, experimentPageUnits } from '../../src/kernel/limits.ts'
 import type { Scope } from '../../src/tenancy/index.ts'
 import type { Body } from '../app/answers.ts'
 import { anEvent, eventually, openProject } from '../app/project.ts'
+import fc from '../harness/random.ts'
 import { startService } from '../harness/service.ts'
 
 const service = await startService()

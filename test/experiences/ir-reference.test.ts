@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
 import type { Json } from '../../src/events/index.ts'
 import { evaluate } from '../../src/experiences/ir/evaluate.ts'
 import type { Arm, Profile } from '../conformance/profile.ts'
+import fc from '../harness/random.ts'
 import { starts } from '../reference-client/entry.ts'
 
 /**

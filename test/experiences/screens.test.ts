@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { compileDraft } from '../../src/experiences/compile/compile-draft.ts'
 import { describe, envelopeOf, type Identity, signedMessage } from '../../src/experiences/compile/release.ts'
 import { Findings } from '../../src/experiences/draft/findings.ts'
@@ -10,6 +9,7 @@ import { checkRelease } from '../../src/experiences/publish/self-check.ts'
 import { wireNames } from '../../src/kernel/wire-names.ts'
 import { verifyRelease } from '../conformance/release.ts'
 import { aContent, aManifest, aScreenDraft, digest, knownWith } from '../harness/a-screen-draft.ts'
+import fc from '../harness/random.ts'
 
 const names = wireNames('service')
 const seed = Buffer.alloc(32, 3)

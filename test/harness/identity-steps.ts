@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { deleteCustomer } from '../../src/customers/delete.ts'
 import { patchProperties } from '../../src/customers/edit.ts'
 import { mergeCustomers } from '../../src/customers/merge.ts'
@@ -15,6 +14,7 @@ import { Refusal } from '../../src/kernel/errors.ts'
 import type { Scope } from '../../src/tenancy/index.ts'
 import type { Edit } from './identity-model.ts'
 import { loggedEvent } from './logged-event.ts'
+import fc from './random.ts'
 
 /** Random things that happen to a few people, and how they are done to the tables. */
 

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import type { Json, LoggedEvent } from '../../src/events/index.ts'
 import { loggedEvent } from './logged-event.ts'
+import fc from './random.ts'
 
 const ids = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'gone', 'null')
 const keys = fc.constantFrom('k', 'n', '__proto__')

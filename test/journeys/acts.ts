@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../harness/random.ts'
 
 /** What happens to one of four customers, or to one of three Experiences. */
 export type Act =

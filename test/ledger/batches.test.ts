@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import fc from 'fast-check'
 import pino from 'pino'
 import { Pool } from '../../src/db/pool.ts'
 import { Catalogues, type ConsumeAnswer, type ConsumeCommand, ledgerSettings } from '../../src/entitlements/index.ts'
@@ -9,6 +8,7 @@ import { Changed } from '../../src/entitlements/ledger/slot.ts'
 import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { Refusal } from '../../src/kernel/errors.ts'
 import { Directory, type Scope } from '../../src/tenancy/index.ts'
+import fc from '../harness/random.ts'
 import { findings, openLedger } from './world.ts'
 
 const ledger = await openLedger()

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../harness/random.ts'
 
 /** One thing that happens to a ledger. Customers, grants and operations are named by their place, round and round. */
 export type LedgerCommand =

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import fc from 'fast-check'
 import { applyChanges } from '../../src/entitlements/engine/apply.ts'
 import { live } from '../../src/entitlements/engine/grant.ts'
 import { settle } from '../../src/entitlements/engine/settle.ts'
@@ -11,6 +10,7 @@ import type { Account, Feature, UsageCommand } from '../../src/entitlements/type
 import { must } from '../../src/kernel/assert.ts'
 import { systemClock as clock } from '../../src/kernel/clock.ts'
 import { type Scope, touchCatalogue } from '../../src/tenancy/index.ts'
+import fc from '../harness/random.ts'
 import { type Command, openLedger, untilAnswered } from './world.ts'
 
 const ledger = await openLedger()

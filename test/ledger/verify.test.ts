@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import fc from 'fast-check'
 import { type Finding, verifyLedger } from '../../src/entitlements/index.ts'
 import { must } from '../../src/kernel/assert.ts'
 import type { Scope } from '../../src/tenancy/index.ts'
+import fc from '../harness/random.ts'
 import { type LedgerCommand, ledgerCommands } from './ledger-commands.ts'
 import { ledgerWorld } from './random-ledger.ts'
 

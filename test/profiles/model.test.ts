@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import fc from 'fast-check'
 import { raiseRevs } from '../../src/customers/index.ts'
 import { must } from '../../src/kernel/assert.ts'
 import type { Body } from '../app/answers.ts'
 import { anEvent, eventually } from '../app/project.ts'
 import { aDraft } from '../harness/a-draft.ts'
+import fc from '../harness/random.ts'
 import { startService } from '../harness/service.ts'
 import { openStage, type Stage } from './stage.ts'
 

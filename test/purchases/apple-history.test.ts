@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import fc from 'fast-check'
 import { must } from '../../src/kernel/assert.ts'
 import { standardAccountToken } from '../../src/purchases/account-tokens.ts'
 import type { TransactionClaims } from '../../src/purchases/apple/claims.ts'
 import type { Fresh } from '../../src/purchases/apple/fresh.ts'
 import { purchaseOf } from '../../src/purchases/apple/purchase.ts'
+import fc from '../harness/random.ts'
 import { graceMs, type History, historyOf, type Step, shownAt } from './apple-model.ts'
 import { assertSound, dayMs, type HistoryWorld, minuteMs, openHistories } from './history-world.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import fc from 'fast-check'
 import { verifyLedger } from '../../src/entitlements/index.ts'
 import { must } from '../../src/kernel/assert.ts'
+import fc from '../harness/random.ts'
 import { type CardApp, openCardLedger, units } from './card-ledger.ts'
 
 const cards = await openCardLedger()

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import fc from 'fast-check'
 import { must } from '../../src/kernel/assert.ts'
 import { interpret } from '../../src/purchases/google/interpret.ts'
 import { parsePurchase } from '../../src/purchases/google/parse.ts'
+import fc from '../harness/random.ts'
 import { assertSound, dayMs, type HistoryWorld, minuteMs, openHistories } from './history-world.ts'
 import { chainOf, type History, historyOf, type Step, shownAt } from './play-model.ts'
 

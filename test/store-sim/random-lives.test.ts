@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import fc from 'fast-check'
 import { pass, setPace } from '../../store-sim/scenarios/pace.ts'
 import { ask, setStage } from '../../store-sim/scenarios/stage.ts'
+import fc from '../harness/random.ts'
 import { startService } from '../harness/service.ts'
 import { openSim } from './sim.ts'
 

@@ -1,4 +1,4 @@
-import fc, { type Arbitrary } from 'fast-check'
+import fc, { type Arbitrary } from '../harness/random.ts'
 
 /** What our documents use of JSON Schema. */
 export interface Schema {

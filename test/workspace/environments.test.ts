@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../harness/random.ts'
 import { type Api, startApi, type Workspace } from './api.ts'
 
 const api: Api = await startApi()

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import test, { after } from 'node:test'
-import fc from 'fast-check'
 import { testDatabase } from '../../../test/harness/database.ts'
 import {
   commands,
@@ -14,6 +13,7 @@ import {
   tombstoneKey,
 } from '../../../test/harness/identity-steps.ts'
 import { testScope } from '../../../test/harness/lane.ts'
+import fc from '../../../test/harness/random.ts'
 import { eraseEvents, forgetOldEvents } from '../../events/index.ts'
 import { must } from '../../kernel/assert.ts'
 import type { Scope } from '../../tenancy/index.ts'

@@ -1,5 +1,5 @@
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { SegmentWorld } from '../../../test/harness/segment-world.ts'
 
 const [minute, hour, day] = [60_000, 3600_000, 86_400_000]

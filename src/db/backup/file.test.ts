@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { BackupReader, factLine, inPieces, sectionEnd } from './file.ts'
 
 /** Rows as COPY writes them: a backslash in a value is doubled, so no row is the end of the section. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { costText, parseCost } from './credit-costs.ts'
 import { decimalText, parseDecimal } from './decimals.ts'
 

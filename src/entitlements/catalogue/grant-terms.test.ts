@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { Refusal } from '../../kernel/errors.ts'
 import type { FeatureType } from '../types.ts'
 import { type GrantTerms, storedTerms } from './grant-terms.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { AccessDecision, Account, FeatureType, Grant, State } from '../types.ts'
 import { accessWithoutCustomer, decideAccess } from './access.ts'
 import { instants, spentTerms, states, worlds } from './testing/arbitrary.ts'

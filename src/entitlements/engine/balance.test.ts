@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { decideAccess } from './access.ts'
 import { type Balance, balanceOf, decimal } from './balance.ts'
 import { states } from './testing/arbitrary.ts'

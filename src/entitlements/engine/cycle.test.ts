@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { Cycle, CycleUnit } from '../types.ts'
 import { periodAt, periodStart } from './cycle.ts'
 

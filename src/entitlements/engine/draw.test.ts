@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { Account, Grant, State } from '../types.ts'
 import { available, type Draw, planDraw } from './draw.ts'
 import { live, visible } from './grant.ts'

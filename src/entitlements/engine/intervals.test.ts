@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { live } from './grant.ts'
 import { accessIntervals, sameIntervals } from './intervals.ts'
 import { spentTerms } from './testing/arbitrary.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { UsageCommand } from '../types.ts'
 import { live } from './grant.ts'
 import { entities, grantTerms, horizonMs, instants, spentTerms, timedCommands, worlds } from './testing/arbitrary.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { Account, EntityOffer } from '../types.ts'
 import { decideAccess } from './access.ts'
 import { applyChanges } from './apply.ts'

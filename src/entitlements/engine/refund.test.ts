@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { Account, Change } from '../types.ts'
 import { withChanges } from './apply.ts'
 import { decideRestore, decideShrink } from './refund.ts'

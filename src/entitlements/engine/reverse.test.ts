@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { Account, Change, Grant } from '../types.ts'
 import { applyChange, withChanges } from './apply.ts'
 import { live } from './grant.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { unreachable } from '../../kernel/assert.ts'
 import type { Account, Change, Grant } from '../types.ts'
 import { live } from './grant.ts'

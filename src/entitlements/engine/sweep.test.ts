@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { grantSettledAfterMs } from '../../kernel/limits.ts'
 import type { Account } from '../types.ts'
 import { decideAccess } from './access.ts'

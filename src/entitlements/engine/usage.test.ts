@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { FeatureType, State, UsageCommand, UsageDecision } from '../types.ts'
 import { applyChanges } from './apply.ts'
 import { available } from './draw.ts'

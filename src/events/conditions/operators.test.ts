@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { Json } from '../types.ts'
 import { compareText, type Operator, operandOf, operators, testOf } from './operators.ts'
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { aDraft, device, server } from '../../../test/harness/a-draft.ts'
 import {
   aContent,
@@ -11,6 +10,7 @@ import {
   knownWith,
   type ScreenDraft,
 } from '../../../test/harness/a-screen-draft.ts'
+import fc from '../../../test/harness/random.ts'
 import { must } from '../../kernel/assert.ts'
 import { buildBytesMax, descriptorBytesMax } from '../../kernel/limits.ts'
 import { Findings } from '../draft/findings.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { aDraft, device, field, server } from '../../../test/harness/a-draft.ts'
 import { type Draft, feature, found, grant, ir, known, wait } from '../../../test/harness/found-in-draft.ts'
+import fc from '../../../test/harness/random.ts'
 import { draftIssuesMax, draftSectionsMax, draftStepsMax, irDepthMax, jsonDepthMax } from '../../kernel/limits.ts'
 import { validateDraft } from './validate.ts'
 

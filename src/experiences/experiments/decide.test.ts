@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { decide } from './decide.ts'
 import type { Assignment, Experiment, ExperimentStatus } from './types.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import test from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { isPublicSeed, isSignedBy, privateKeyOf, publicKeyOf, signWith, thumbprintOf } from './ed25519.ts'
 import { weaknessOf } from './point.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { aDraft } from '../../../test/harness/a-draft.ts'
+import fc from '../../../test/harness/random.ts'
 import { must } from '../../kernel/assert.ts'
 import { wireNames } from '../../kernel/wire-names.ts'
 import { compile } from '../compile/leg.ts'

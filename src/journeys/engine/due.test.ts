@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import { dueInWindow, dueUntil } from './due.ts'
 
 const berlin = { startTime: '09:00', endTime: '17:00', timezone: 'Europe/Berlin', daysOfWeek: [] as number[] }

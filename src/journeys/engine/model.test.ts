@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { Journey, Origin } from '../types.ts'
 import { next } from './next.ts'
 import { aPlan, hourMs, step } from './testing/a-plan.ts'

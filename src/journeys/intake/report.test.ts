@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../../../test/harness/random.ts'
 import type { JsonObject } from '../../events/index.ts'
 import { isJourneyId, parseReport } from './report.ts'
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { hash, type X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import { Environment, SignedDataVerifier } from '@apple/app-store-server-library'
-import fc from 'fast-check'
 import {
   aTransaction,
   base64Of,
@@ -15,6 +14,7 @@ import {
   signApple,
   testPki,
 } from '../../../test/harness/apple-pki.ts'
+import fc from '../../../test/harness/random.ts'
 import { type TrustSet, trustSet } from './chain.ts'
 import type { JwsKind } from './claims.ts'
 import { type JwsContext, verifyAppleJws } from './jws.ts'

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../../../../test/harness/random.ts'
 import type { Account, Feature, Grant, PoolState, Rollover, State, UsageCommand } from '../../types.ts'
 import { account, feature, pool } from './build.ts'
 

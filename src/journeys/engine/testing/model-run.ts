@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
+import fc from '../../../../test/harness/random.ts'
 import type { PinnedPlan } from '../../plan.ts'
 import type { Disposition, Effect, Facts, Input, Journey, LegRun, Origin, TimerKind } from '../../types.ts'
 import { next } from '../next.ts'
