@@ -96,7 +96,7 @@ async function untilDone(): Promise<void> {
 test('a worker that lost its lane writes nothing, whenever it wakes up', async () => {
   await inSlices([3])
   await using lanePool = new Pool(url, { name: 'zombie', max: 2, pipeline: true, settings: laneSettings })
-  const work = { pool: lanePool, projection: tally, consumers: [hear], months: new Set<number>() }
+  const work = { pool: lanePool, reading: lanePool, projection: tally, consumers: [hear], months: new Set<number>() }
   const zombie = must(
     await lanePool.connected((client) => acquireLane(client, scope.scopeId, 'zombie')),
     'the lane is free',

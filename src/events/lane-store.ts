@@ -13,13 +13,15 @@ import type { Stream } from './types.ts'
  * each time (0.5 ms).
  */
 export const laneSettings = {
-  plan_cache_mode: 'force_generic_plan',
   enable_seqscan: 'off',
   enable_sort: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
   lock_timeout: '2s',
 }
+
+/** For what a slice reads before its transaction: the same few statements, whose generic plans are the good ones. */
+export const laneReadSettings = { ...laneSettings, plan_cache_mode: 'force_generic_plan' }
 
 /** A place in one stream of the log; numbers as PostgreSQL writes them. */
 export interface Cursor {

@@ -2,7 +2,7 @@ import { Pool } from '../db/pool.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { randomText } from '../kernel/ids.ts'
 import { lanesAtOnce } from '../kernel/limits.ts'
-import { laneSettings, releaseLanes, resumeLanes } from './lane-store.ts'
+import { laneReadSettings, laneSettings, releaseLanes, resumeLanes } from './lane-store.ts'
 import { forgetful, type LaneMemory, type Next, type SliceReport, takeTurn } from './turn.ts'
 import type { Consumer, EventOutcome, Log, Projection } from './types.ts'
 import { watchLanes } from './watch.ts'
@@ -25,10 +25,11 @@ export async function runLanes<State, Decision extends { outcomes: EventOutcome[
 ): Promise<void> {
   const { url, projection, consumers, clock, log, signal, observe = () => {} } = options
   await using pool = new Pool(url, { name: 'lane', max: lanesAtOnce + 1, pipeline: true, settings: laneSettings })
+  await using reading = new Pool(url, { name: 'lane reading', max: lanesAtOnce, settings: laneReadSettings })
   const owner = randomText(16)
   // Whoever starts a worker has most often corrected something. When the database is away, the time still passes.
   await resumeLanes(pool).catch(() => {})
-  const work = { pool, projection, consumers, months: new Set<number>() }
+  const work = { pool, reading, projection, consumers, months: new Set<number>() }
   const robin = roundRobin((lane) => takeTurn({ work, owner, clock, log, observe }, lane))
   await watchLanes({ url, pool, owner, clock, log, signal, wake: robin.wake })
   await robin.stop()

@@ -21,6 +21,8 @@ import { insertWarnings } from './warning-store.ts'
 
 export interface SliceWork<State, Decision extends { outcomes: EventOutcome[] }> {
   pool: Pool
+  /** For what is read before the transaction. */
+  reading: Pool
   projection: Projection<State, Decision>
   consumers: readonly Consumer[]
   /** Months whose partition of `event` is known to exist; filled here. */
@@ -60,7 +62,7 @@ export async function applySlice<State, Decision extends { outcomes: EventOutcom
   stream: Stream,
   rowsMax = Number.POSITIVE_INFINITY,
 ): Promise<SliceResult> {
-  const { rows, unsafe } = await work.pool.connected((client) => readSlice(client, lane, stream))
+  const { rows, unsafe } = await work.reading.connected((client) => readSlice(client, lane, stream))
   if (rows.length === 0) return { kind: unsafe ? 'unsafe' : 'empty' }
   const taken = rows.slice(0, rowsMax)
   try {
@@ -129,12 +131,12 @@ const differs: Warning = { code: 'duplicate_body_differs' }
 
 /** What the projection loads, or how many of the events it would hold in memory. */
 async function loadWithin<State, Decision extends { outcomes: EventOutcome[] }>(
-  { pool, projection }: SliceWork<State, Decision>,
+  { reading, projection }: SliceWork<State, Decision>,
   { scope }: HeldLane,
   events: LoggedEvent[],
 ): Promise<{ kind: 'loaded'; loaded: State } | { kind: 'too_large'; fits: number }> {
   try {
-    return { kind: 'loaded', loaded: await projection.load(pool, scope, events) }
+    return { kind: 'loaded', loaded: await projection.load(reading, scope, events) }
   } catch (error) {
     if (!(error instanceof SliceTooLarge)) throw error
     assert(error.fits > 0 && error.fits < events.length, 'one event always fits')

@@ -109,7 +109,7 @@ test('uses whose answers are lost are decided once, over two devices of one cust
 test('an Experience published by the server runs on a device from leg to leg, every report taken', async () => {
   const distinctId = randomUUID()
   const releases = await publishedReleases()
-  const keys = await discoveredKeys()
+  const keys = await discoveredKeys(releases)
   const [first, second] = releases.toSorted((a) => (a.descriptor.leg.entryCondition.type === 'event' ? -1 : 1))
   let profile = armed(first, { type: 'new' })
   const toService = lineTo()
@@ -141,7 +141,7 @@ test('a release that was delivered is refused once any single bit of it is anoth
   const { publish, profile } = await openStage(service)
   await publish()
   const [release] = (await profile('ada')).body.releases
-  const reader = { namespace: 'service', mode: 'clients' as const, keys: await discoveredKeys() }
+  const reader = { namespace: 'service', mode: 'clients' as const, keys: await discoveredKeys([release]) }
   assert.ok('verified' in verifyRelease(release, reader))
   const bytes = Buffer.from(JSON.stringify(release))
   for (let bit = 0; bit < bytes.length * 8; bit++) {
@@ -163,8 +163,9 @@ test('a release of another app, environment or key is refused, under its own nam
   await inLive.publish(aDraft())
   const strangers = await openStage(service)
   await strangers.publish()
-  const all = await discoveredKeys()
   const own = (await profile('ada')).body.releases[0]
+  const others = [await profile('ada', {}, live), await strangers.profile('ada')]
+  const all = await discoveredKeys([own, ...others.map(({ body }) => body.releases[0])])
   const shipped = new Map([...all].filter(([id]) => id === own.envelope.signature.keyId))
   const read = (bytes: Uint8Array, keys: ReadonlyMap<string, Uint8Array>) => {
     const authority = { appId: here.id, environment: 'test' }
@@ -243,7 +244,14 @@ async function publishedReleases(): Promise<Sample[]> {
   return Promise.all(legs.map((leg) => project.get(`/releases/${leg.id}`)))
 }
 
-async function discoveredKeys(): Promise<Map<string, Uint8Array>> {
-  const { body } = await send(service.url, 'GET', '/.well-known/release-keys', undefined)
-  return new Map(body.keys.map(({ kid, x }: { kid: string; x: string }) => [kid, Buffer.from(x, 'base64url')]))
+/** Of all that is published; those of these releases may be seconds late. */
+async function discoveredKeys(releases: Sample[] = []): Promise<Map<string, Uint8Array>> {
+  const wanted = releases.map(({ envelope }) => envelope.signature.keyId)
+  const keys = new Map<string, Uint8Array>()
+  await eventually(async () => {
+    const { body } = await send(service.url, 'GET', '/.well-known/release-keys', undefined)
+    for (const { kid, x } of body.keys) keys.set(kid, Buffer.from(x, 'base64url'))
+    return wanted.every((id) => keys.has(id))
+  }, 20_000)
+  return keys
 }
