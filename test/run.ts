@@ -36,7 +36,7 @@ async function run(): Promise<number> {
   try {
     await using server = await startTestServer()
     if (interrupted) return 130
-    const options = ['--test', '--test-reporter=spec', '--test-concurrency=2', '--test-timeout=180000']
+    const options = ['--test', '--test-reporter=spec', '--test-concurrency=3', '--test-timeout=180000']
     tests = spawn(process.execPath, [...options, ...files.toSorted()], {
       cwd: root,
       env: { ...process.env, TEST_SERVER_URL: server.url },
