@@ -115,7 +115,15 @@ test('a database whose one process crashed stays ours', async () => {
     `select pid from pg_stat_activity where application_name ~ 'owner'`,
   )
   process.kill(victim?.pid ?? 0, 'SIGKILL')
-  const owners = `select 1 as one from pg_stat_activity where application_name ~ 'owner' and pid <> ${victim?.pid}`
+  // Connected is not yet owner: the lock comes after.
+  const owners = `
+    select 1 as one
+    from pg_locks lock
+    join pg_stat_activity activity on activity.pid = lock.pid
+    where lock.locktype = 'advisory'
+      and lock.granted
+      and activity.application_name ~ 'owner'
+      and activity.pid <> ${victim?.pid}`
   await until(async () => (await rows(database, owners).catch(() => [])).length === 1)
   assert.equal(database.processId, before)
   await assert.rejects(start(folder.path), /in use by another Turnpike/)
