@@ -1,10 +1,11 @@
 /**
  * Runs the tests: `node test/run.ts [files…]`. Starts one PostgreSQL for all of them and hands its address down; every test
- * file makes its own database on it. Without files, all `*.test.ts` of the repository.
+ * file makes its own database on it. Without files, all `*.test.ts` of the repository; up to three files that fail among so many
+ * neighbours are then run once more, by themselves, which decides. Both outcomes are told.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeFolder, startTestServer, temporaryFolder } from './harness/server.ts'
 
@@ -28,6 +29,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   })
 }
 
+const secondChancesMax = 3
+
 process.exitCode = await run()
 
 async function run(): Promise<number> {
@@ -35,16 +38,34 @@ async function run(): Promise<number> {
   process.env.TEST_FOLDER = folder
   try {
     await using server = await startTestServer()
-    if (interrupted) return 130
-    const options = ['--test', '--test-reporter=spec', '--test-concurrency=3', '--test-timeout=180000']
-    tests = spawn(process.execPath, [...options, ...files.toSorted()], {
-      cwd: root,
-      env: { ...process.env, TEST_SERVER_URL: server.url },
-      stdio: 'inherit',
-    })
-    const [code] = await once(tests, 'exit')
-    return typeof code === 'number' && !interrupted ? code : 130
+    const failures = join(folder, 'failures')
+    const code = await runFiles(files.toSorted(), { url: server.url, failures, atOnce: 3 })
+    const failed = code === 1 && named.length === 0 ? failedFiles(failures) : []
+    if (failed.length === 0 || failed.length > secondChancesMax) return code
+    console.error(`\nonce more, by themselves:\n${failed.join('\n')}\n`)
+    return await runFiles(failed, { url: server.url, failures, atOnce: 1 })
   } finally {
     await removeFolder(folder)
   }
+}
+
+async function runFiles(
+  these: readonly string[],
+  { url, failures, atOnce }: { url: string; failures: string; atOnce: number },
+): Promise<number> {
+  if (interrupted) return 130
+  const reporters = ['spec', 'stdout', join(root, 'test/harness/failed-files.ts'), failures]
+  const options = reporters.map((value, i) => `--test-reporter${i % 2 === 0 ? '' : '-destination'}=${value}`)
+  const bounds = [`--test-concurrency=${atOnce}`, '--test-timeout=180000']
+  tests = spawn(process.execPath, ['--test', ...options, ...bounds, ...these], {
+    cwd: root,
+    env: { ...process.env, TEST_SERVER_URL: url },
+    stdio: 'inherit',
+  })
+  const [code] = await once(tests, 'exit')
+  return typeof code === 'number' && !interrupted ? code : 130
+}
+
+function failedFiles(failures: string): string[] {
+  return [...new Set(readFileSync(failures, 'utf8').split('\n').filter(Boolean))]
 }

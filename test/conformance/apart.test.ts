@@ -12,7 +12,9 @@ test('validator and reference client are written apart from the server: nothing 
     const text = readFileSync(posix.join(folder, file), 'utf8')
     const paths = [...text.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']*)'/g)].map(([, path = '']) => path)
     const targets = paths.map((path) => posix.join(posix.dirname(file), path))
-    return targets.filter((target) => !/^(?:conformance|reference-client)\//.test(target))
+    // Which gives fast-check its seed, and imports nothing else.
+    const others = targets.filter((target) => target !== 'harness/random.ts')
+    return others.filter((target) => !/^(?:conformance|reference-client)\//.test(target))
   })
   assert.ok(own.length > 30)
   assert.deepEqual(foreign, [])
