@@ -39,7 +39,7 @@ async function run(): Promise<number> {
   try {
     await using server = await startTestServer()
     const failures = join(folder, 'failures')
-    const code = await runFiles(files.toSorted(), { url: server.url, failures, atOnce: 3 })
+    const code = await runFiles(files.toSorted(), { url: server.url, failures, atOnce: 2 })
     const failed = code === 1 && named.length === 0 ? failedFiles(failures) : []
     if (failed.length === 0 || failed.length > secondChancesMax) return code
     console.error(`\nonce more, by themselves:\n${failed.join('\n')}\n`)

@@ -40,7 +40,7 @@ const settings = {
   listen_addresses: '',
   port: '5432',
   unix_socket_permissions: '0700',
-  max_connections: '100',
+  max_connections: '200',
   shared_buffers: `${bufferMb()}MB`,
   // Most writes under load are the first to touch their page after a checkpoint, and write it whole.
   max_wal_size: '4GB',
