@@ -29,7 +29,7 @@ async function world(): Promise<World> {
     revoke: (id, body = {}) => ws.post(`/grants/${id}/revoke`, body),
     spend: (quantity, entityId) =>
       api.spend(ws.scopes.test, { distinctId, feature: 'exports', quantity, entityId: entityId ?? null }),
-    ledger: async () => (await ws.get(`/customers/${customer}/ledger`)).body.data,
+    ledger: async () => (await ws.get(`/customers/${customer}/ledger?limit=100`)).body.data,
   }
 }
 
