@@ -44,13 +44,19 @@ export function invalid(errors: FastifySchemaValidationError[]): Refusal {
   const issues: Issue[] = errors
     .filter((error) => error.keyword !== 'anyOf')
     .slice(0, 100)
-    .map((error) => ({ path: pathOf(error), message: error.message ?? 'is not valid' }))
+    .map((error) => ({ path: pathOf(error), message: messageOf(error) }))
   const first = issues[0]
   const onlyUnknown = errors.every((error) => error.keyword === 'additionalProperties')
   return refuse(onlyUnknown ? 'unknown_field' : 'invalid_request', {
     issues,
     ...(first === undefined ? {} : { param: first.path, message: `${first.path} ${first.message}`.trim() }),
   })
+}
+
+/** Of several kinds of bodies it says which property tells them apart, in words of its own. */
+function messageOf({ keyword, message }: FastifySchemaValidationError): string {
+  if (keyword === 'discriminator') return 'must be one of the documented values'
+  return message ?? 'is not valid'
 }
 
 /** `/grants/0/feature` and the named property of the keyword become `grants.0.feature`. */

@@ -243,7 +243,9 @@ describe('400 fields', () => {
       'invalid_request',
       'transaction_jwt',
     )
-    assertRefused(await post({ type: 'amazon', distinct_id: 'u', transaction_jwt }), 400, 'invalid_request', 'type')
+    const foreign = await post({ type: 'amazon', distinct_id: 'u', transaction_jwt })
+    assertRefused(foreign, 400, 'invalid_request', 'type')
+    assert.equal(foreign.body.message, 'type must be one of the documented values')
   })
 
   test('2 MiB of a signed transaction are read, one byte more is not', async () => {
