@@ -1,7 +1,7 @@
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
+import { createGate } from '../kernel/gate.ts'
 import { passwordsAtOnce, passwordsWaitingMax } from '../kernel/limits.ts'
-import { createGate } from './gate.ts'
 
 const derive = promisify<string, string, number, object, Buffer>(scrypt)
 /** About 32 MiB and 50 ms for each guess. */
