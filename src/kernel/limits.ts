@@ -301,14 +301,22 @@ export const queryGroupsMax = 1000
 /** Hours of the longest range, and what one answer may have of them over all groups: about 10 MB. */
 export const queryBucketsMax = 10_000
 export const queryPointsMax = 200_000
-/** How long PostgreSQL may work on one, and on one whose caller comes back for the answer. */
+/** From asking one to its answer, waiting for its turn included; the second of one whose caller comes back for the answer. */
 export const queryMsMax = 10_000
 export const queryLaterMsMax = 60_000
 /** For each workspace in one process, the second in a minute. */
 export const queriesAtOnceMax = 5
 export const queriesPerMinuteMax = 240
-/** Connections of one process that answer queries: what more callers would take from intake and lane. */
-export const queryConnections = 4
+/**
+ * Questions that one process works on at once, however large its machine, and that wait for their turn; as many again of
+ * those that are answered later. On two cores it is one: five at once made the p99 of intake six times as long, and gave no
+ * more answers.
+ */
+export const questionsAtOnceMax = 4
+export const questionsWaitingMax = 200
+/** Processes of PostgreSQL that help with one question. */
+export const parallelWorkersMax = 2
+/** Connections of one process that list events, and look up what is counted already. */
 export const listConnections = 4
 /** Answers that are fetched later are kept so long. */
 export const queryAnswerKeptMs = 24 * 3600_000

@@ -3,11 +3,12 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
+import { capacity } from '../../src/events/queries/capacity.ts'
 import { queriesPerMinuteMax, queryMsMax } from '../../src/kernel/limits.ts'
 import fc from '../harness/random.ts'
 import type { Row } from '../harness/reference-queries.ts'
 import { storeCustomers, storeEvents } from '../harness/stored-events.ts'
-import { type Api, assertRefused, type Body, startApi, type Workspace } from './api.ts'
+import { type Answer, type Api, assertRefused, type Body, startApi, type Workspace } from './api.ts'
 
 const api: Api = await startApi()
 after(() => api[Symbol.asyncDispose]())
@@ -430,6 +431,7 @@ describe('POST /event_queries', () => {
       where datname = current_database() and application_name = 'turnpike event queries' and wait_event_type = 'Lock'`
     const waits = async () => (await api.pool.query(asking)).length > 0
     await api.pool.transaction(async (tx) => {
+      await tx.query('set local idle_in_transaction_session_timeout = 0')
       await tx.query('lock table event in access exclusive mode')
       const gone = new AbortController()
       const asked = fetch(`${api.url}/v1/event_queries`, {
@@ -444,6 +446,38 @@ describe('POST /event_queries', () => {
       assert.ok(performance.now() - since < queryMsMax / 2, 'not by its limit of time')
     })
     assert.equal((await ws.post('/event_queries', funnel)).status, 200)
+  })
+
+  test('while as many run as may, others wait, those for later have a place of their own, and slots answer', async () => {
+    const { questionsAtOnce } = capacity
+    const asking = `select 1 from pg_stat_activity
+      where datname = current_database() and application_name = 'turnpike event queries' and wait_event_type = 'Lock'`
+    const untilAsking = async (count: number) => {
+      while ((await api.pool.query(asking)).length !== count) await nextTurn()
+    }
+    const ws = await world([{}])
+    const other = await world([{}])
+    const asked: Promise<Answer>[] = []
+    let later: Answer | undefined
+    await api.pool.transaction(async (tx) => {
+      await tx.query('set local idle_in_transaction_session_timeout = 0')
+      await tx.query('lock table event in access exclusive mode')
+      for (let i = 0; i <= questionsAtOnce; i++) asked.push(ws.post('/event_queries', funnel))
+      await untilAsking(questionsAtOnce)
+      asked.push(other.post('/event_queries', funnel))
+      later = await other.post('/event_queries', funnel, { headers: { prefer: 'respond-async' } })
+      assert.equal(later.status, 202)
+      await untilAsking(questionsAtOnce + 1)
+      const { body } = await other.post('/event_queries', { ...trend, type: 'count', interval: undefined })
+      assert.deepEqual([body.meta.engine, body.series[0].groups[0].total], ['rollup', 1])
+    })
+    assert.deepEqual(
+      (await Promise.all(asked)).map(({ status }) => status),
+      asked.map(() => 200),
+    )
+    const answer = () => other.get(`/event_queries/${later?.body.id}`)
+    while ((await answer()).body.status === 'running') await nextTurn()
+    assert.equal((await answer()).body.status, 'completed')
   })
 
   test('nothing that is sent makes it fail', async () => {

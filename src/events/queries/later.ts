@@ -37,6 +37,6 @@ export async function answerLater(
 /** A query whose answer is fetched later, for a day. */
 export function getLater(pool: Pool, scopes: readonly Scope[], id: string): Promise<LaterQuery | undefined> {
   const scopeIds = scopes.map(({ scopeId }) => scopeId)
-  // Waiting for a connection takes its time too.
+  // It ends within its time; as much again for a process that is too busy to note it.
   return selectQuery(pool, scopeIds, { id, runsMsMax: 2 * queryLaterMsMax, keptMs: queryAnswerKeptMs })
 }

@@ -26,7 +26,8 @@ const namespace = '6f1d3a52-7c0e-5b84-9a41-2f6c8d0b3e97'
 const ids = Array.from({ length: 8 }, (_, n) => uuidV5(namespace, `customer ${n}`))
 const analytics = createAnalytics({
   pool: queryPool,
-  cancelPool: pool,
+  lookupPool: queryPool,
+  atOnce: 2,
   clock: systemClock,
   segments: {
     isMember: ({ scopeId, customer, segment }) =>
@@ -283,7 +284,8 @@ test('a query that takes too long is ended, and the refusal names exports', asyn
   ])
   const slow = createAnalytics({
     pool: queryPool,
-    cancelPool: pool,
+    lookupPool: queryPool,
+    atOnce: 2,
     clock: systemClock,
     segments: {
       isMember: ({ scopeId, segment }) => `pg_sleep(${scopeId} + 60) is not null and ${segment} is not null`,

@@ -1,10 +1,13 @@
 import { type Pool, sqlState, type Tx } from '../../db/pool.ts'
-import { unreachable } from '../../kernel/assert.ts'
+import { must, unreachable } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { refuse } from '../../kernel/errors.ts'
-import { queryGroupsMax, queryLaterMsMax, queryMsMax } from '../../kernel/limits.ts'
+import { Refusal, refuse } from '../../kernel/errors.ts'
+import { createGate } from '../../kernel/gate.ts'
+import { queryGroupsMax, queryLaterMsMax, queryMsMax, questionsWaitingMax } from '../../kernel/limits.ts'
+import { retryAfterS } from '../../kernel/retry-after.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { bucketsOf } from './buckets.ts'
+import { capacity } from './capacity.ts'
 import { selectFunnel } from './funnel-store.ts'
 import type { SegmentSource } from './membership-store.ts'
 import { selectRetention } from './retention-store.ts'
@@ -14,7 +17,7 @@ import { snapshot } from './snapshot.ts'
 import type { Source } from './source-store.ts'
 import { limitTime } from './store.ts'
 import { seriesOf, tooLarge } from './trend.ts'
-import { type Cell, measure } from './trend-store.ts'
+import { type Cells, measure } from './trend-store.ts'
 import type {
   AnalyticsStore,
   Cohort,
@@ -26,25 +29,30 @@ import type {
   RetentionQuery,
   Series,
   TrendQuery,
+  TrendSeries,
 } from './types.ts'
 
-export interface QueryOptions {
-  /** Connections of their own: questions wait for one another, and nothing else waits for them. */
+export interface AnalyticsOptions {
+  /** Connections of questions, for all that `atOnce` lets run. */
   pool: Pool
-  /** Others, by which a question is ended that nobody waits for any more. */
-  cancelPool: Pool
+  /** Others, which no question keeps busy: for what slots answer, and to end a question that nobody waits for any more. */
+  lookupPool: Pool
+  /** Questions at once, and as many again of those that are answered later. */
+  atOnce: number
   clock: Clock
   segments: SegmentSource
+  /** Nobody waits for a turn from then on. */
+  closed?: AbortSignal
 }
 
 /**
- * For connections that answer queries: large sorts and hashes in memory, and half a machine for one of them. What is over
- * the time of a query is ended by each query itself.
+ * For connections that answer queries: large sorts and hashes in memory. What is over the time of a query is ended by each
+ * query itself.
  */
 export const querySettings = {
   statement_timeout: `${queryLaterMsMax}ms`,
   work_mem: '64MB',
-  max_parallel_workers_per_gather: '2',
+  max_parallel_workers_per_gather: String(capacity.parallelWorkers),
 }
 
 /** For connections that list events: whatever is asked for, an index is read in its order until the page is full. */
@@ -56,25 +64,49 @@ export const listSettings = {
   enable_sort: 'off',
 }
 
-/** Answers from PostgreSQL. One query sees one state of the events, however many statements it takes. */
-export function createAnalytics({ pool, cancelPool, clock, segments }: QueryOptions): AnalyticsStore {
+/**
+ * Answers from PostgreSQL. One query sees one state of the events, however many statements it takes. A few run at once, the
+ * others wait for their turn and not for a connection, which a pool gives up on too soon and to nobody in particular. What
+ * slots answer alone takes milliseconds and waits for nobody.
+ */
+export function createAnalytics(options: AnalyticsOptions): AnalyticsStore {
+  const { pool, lookupPool, atOnce, clock, segments, closed } = options
+  const gate = () => createGate({ atOnce, waitingMax: questionsWaitingMax, ...(closed && { closed }) })
+  const [now, later] = [gate(), gate()]
   return {
-    async query(scope, query, { msMax = queryMsMax, signal } = {}) {
+    async query(scope, query, { isLater = false, msMax = isLater ? queryLaterMsMax : queryMsMax, signal } = {}) {
       const startedAt = clock.now()
-      const cancel = signal && { signal, by: cancelPool }
-      const work = snapshot(pool, { scope, msMax, ...(cancel && { cancel }) }, async ({ tx, freshness, ...seen }) => {
-        const left = () => limitTime(tx, msMax - (clock.now() - startedAt))
-        const { appId, range, filters } = query
-        await refuseUnknown(tx, scope, { segments, query })
-        const source: Source = { scopeId: scope.scopeId, appId, range, filters, ...seen, segments }
-        const answer = await answerOf({ tx, scope, source, left }, query)
-        return { ...answer, freshness, elapsedMs: clock.now() - startedAt }
-      })
-      return work.catch((error: unknown) => {
+      const msLeft = () => msMax - (clock.now() - startedAt)
+      const cancel = signal && { signal, by: lookupPool }
+      const see = <T extends object | null>(on: Pool, read: (asking: Asking) => Promise<T>) =>
+        snapshot(on, { scope, msMax: msLeft(), ...(cancel && { cancel }) }, async ({ tx, freshness, ...seen }) => {
+          const { appId, range, filters } = query
+          const source: Source = { scopeId: scope.scopeId, appId, range, filters, ...seen, segments }
+          const answer = await read({ tx, scope, source, left: () => limitTime(tx, msLeft()) })
+          return answer && { ...answer, freshness, elapsedMs: clock.now() - startedAt }
+        })
+      try {
+        const slots = ofSlots(query)
+        const found = slots && (await see(lookupPool, (asking) => trend(asking, slots, fromRollup)))
+        if (found) return found
+        const work = () => {
+          const hasWaited = msLeft() < msMax / 2
+          return see(pool, (asking) => answerOf(asking, query)).catch((error: unknown) => {
+            throw hasWaited ? tooBusy(error) : error
+          })
+        }
+        return await (isLater ? later : now)(work, { msMax: msLeft(), signal })
+      } catch (error) {
         throw sqlState(error) === outOfRange ? tooLarge() : error
-      })
+      }
     },
   }
+}
+
+/** What had no time left because others had it: asking for less would not help, coming again does. */
+function tooBusy(error: unknown): unknown {
+  const isLate = error instanceof Refusal && error.code === 'query_timeout'
+  return isLate ? refuse('service_unavailable', { retryAfterS: retryAfterS(), cause: error }) : error
 }
 
 /** An unknown segment would be one without members, and its complement everybody. */
@@ -109,11 +141,12 @@ interface Asking {
   left: () => Promise<void>
 }
 
-function answerOf(asking: Asking, query: EventQuery): Promise<EventAnswer> {
+async function answerOf(asking: Asking, query: EventQuery): Promise<EventAnswer> {
+  await refuseUnknown(asking.tx, asking.scope, { segments: asking.source.segments, query })
   switch (query.type) {
     case 'count':
     case 'trend':
-      return trend(asking, query)
+      return must(await trend(asking, charted(query), fromAnything), 'rows answer everything')
     case 'funnel':
       return funnel(asking, query)
     case 'retention':
@@ -123,45 +156,77 @@ function answerOf(asking: Asking, query: EventQuery): Promise<EventAnswer> {
   }
 }
 
-async function trend(asking: Asking, query: TrendQuery): Promise<EventAnswer> {
-  const { range, interval, groupBy } = query
-  const edges = interval === null ? [range.start, range.end] : bucketsOf(range, interval)
+/** A trend, and the edges of its buckets. */
+interface Charted {
+  query: TrendQuery
+  edges: readonly number[]
+}
+
+function charted(query: TrendQuery): Charted {
+  const { range, interval } = query
+  return { query, edges: interval === null ? [range.start, range.end] : bucketsOf(range, interval) }
+}
+
+/** Cells of one series, and what they were read from. Null where that doesn't tell. */
+type Measured = (Cells & Pick<EventAnswer, 'engine'>) | null
+type Measuring = (asking: Asking, charted: Charted, series: Series) => Promise<Measured>
+
+/** Null when one of its series can't be told. */
+async function trend(asking: Asking, asked: Charted, measuring: Measuring): Promise<EventAnswer | null> {
+  const { query, edges } = asked
+  const answered: TrendSeries[] = []
+  let engine: EventAnswer['engine'] = 'rollup'
+  for (const [i, series] of query.series.entries()) {
+    if (i > 0) await asking.left()
+    const measured = await measuring(asking, asked, series)
+    if (!measured) return null
+    if (measured.engine === 'postgres') engine = 'postgres'
+    answered.push(seriesOf(series, query.groupBy, measured, edges.length - 1))
+  }
+  return { type: query.type, engine, times: query.interval === null ? [] : edges.slice(0, -1), series: answered }
+}
+
+async function fromAnything(asking: Asking, asked: Charted, series: Series): Promise<Measured> {
+  const slots = await fromRollup(asking, asked, series)
+  if (slots) return slots
+  const {
+    edges,
+    query: { groupBy },
+  } = asked
   const groupsMax = Math.min(
     groupBy.reduce((product, { limit }) => product * limit, 1),
     queryGroupsMax,
   )
-  const answered = []
-  let rolledUp = true
-  for (const [i, series] of query.series.entries()) {
-    if (i > 0) await asking.left()
-    const slots = await fromRollup(asking, query, series, edges)
-    rolledUp &&= slots !== null
-    const cells = slots
-      ? { cells: slots, keys: [] }
-      : await measure(asking.tx, asking.source, { series, edges, groupBy, groupsMax })
-    answered.push(seriesOf(series, groupBy, cells, edges.length - 1))
-  }
-  return {
-    type: query.type,
-    engine: rolledUp ? 'rollup' : 'postgres',
-    times: interval === null ? [] : edges.slice(0, -1),
-    series: answered,
-  }
+  const cells = await measure(asking.tx, asking.source, { series, edges, groupBy, groupsMax })
+  return { ...cells, engine: 'postgres' }
+}
+
+/** Null also when a slot keeps no sum. */
+async function fromRollup({ tx, scope }: Asking, asked: Charted, series: Series): Promise<Measured> {
+  const value = valueOfSlots(asked, series)
+  if (value === null) return null
+  const { appId, range } = asked.query
+  const of = { event: series.event, appId, edges: asked.edges, start: range.start, end: range.end }
+  const cells = await selectRollup(tx, scope, { ...of, value })
+  return cells && { cells, keys: [], engine: 'rollup' }
+}
+
+/** Null unless slots are asked for nothing that they don't keep, in all series. */
+function ofSlots(query: EventQuery): Charted | null {
+  if (query.type !== 'trend' && query.type !== 'count') return null
+  const asked = charted(query)
+  return query.series.every((series) => valueOfSlots(asked, series) !== null) ? asked : null
 }
 
 /** Only where slots add up to exactly what the rows would: no filter, no group, and every edge between two slots. */
-async function fromRollup(
-  { tx, scope }: Asking,
-  { range, filters, groupBy, appId }: TrendQuery,
-  { event, measure: { type, ...of }, filters: own }: Series,
-  edges: readonly number[],
-): Promise<Cell[] | null> {
+function valueOfSlots(
+  { query: { range, filters, groupBy }, edges }: Charted,
+  { measure: { type, ...of }, filters: own }: Series,
+): 'count' | 'sum' | 'avg' | null {
   if (type !== 'count' && type !== 'sum' && type !== 'avg') return null
   if ('property' in of && of.property !== null) return null
   if (groupBy.length + filters.length + own.length > 0) return null
-  const { start, end } = range
-  if (![start, end, ...edges].every((at) => at % slotMs === 0)) return null
-  return selectRollup(tx, scope, { event, appId, edges, start, end, value: type })
+  return [range.start, range.end, ...edges].every((at) => at % slotMs === 0) ? type : null
 }
 
 async function funnel({ tx, source }: Asking, query: FunnelQuery): Promise<EventAnswer> {

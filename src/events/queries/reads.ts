@@ -1,6 +1,7 @@
 import { Pool } from '../../db/pool.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { listConnections, queryConnections } from '../../kernel/limits.ts'
+import { listConnections } from '../../kernel/limits.ts'
+import { capacity } from './capacity.ts'
 import { type CursorSigner, createCursors } from './cursor.ts'
 import { createQueryGuard, type QueryGuard } from './guard.ts'
 import { segments } from './membership-store.ts'
@@ -25,19 +26,26 @@ export function openEventReads({
   clock: Clock
   secret: Buffer
 }): EventReads & AsyncDisposable {
+  const { questionsAtOnce: atOnce } = capacity
   const queryPool = new Pool(url, {
     name: 'event queries',
-    max: queryConnections,
+    // Those answered at once and those answered later.
+    max: 2 * atOnce,
     pipeline: true,
     settings: querySettings,
   })
   const listPool = new Pool(url, { name: 'event lists', max: listConnections, pipeline: true, settings: listSettings })
+  const closing = new AbortController()
   return {
-    analytics: createAnalytics({ pool: queryPool, cancelPool: listPool, clock, segments }),
+    analytics: createAnalytics({
+      ...{ pool: queryPool, lookupPool: listPool, atOnce, clock, segments },
+      closed: closing.signal,
+    }),
     queryGuard: createQueryGuard(clock),
     listPool,
     cursors: createCursors(secret),
     async [Symbol.asyncDispose]() {
+      closing.abort()
       await Promise.all([queryPool[Symbol.asyncDispose](), listPool[Symbol.asyncDispose]()])
     },
   }

@@ -117,18 +117,20 @@ export type EventAnswer = { engine: 'postgres' | 'rollup' } & (
 
 export type EventQueryResult = EventAnswer & { freshness: Freshness; elapsedMs: number }
 
-/** What ends a query before it is answered. */
-export interface QueryLimits {
+export interface QueryOptions {
+  /** Its caller comes back for the answer: it has a minute, and keeps nobody waiting whose caller stays. */
+  isLater?: boolean
+  /** From now to its answer; the usual time when absent. */
   msMax?: number
+  /** Aborted when nobody waits for the answer any more. */
   signal?: AbortSignal
 }
 
 /** What answers queries. The same rows give the same answers, whichever driver does. */
 export interface AnalyticsStore {
-  /** Throws 503 `query_timeout` when it takes too long, and when `signal` ends it. */
-  query: (
-    scope: Scope,
-    query: EventQuery,
-    options?: { msMax?: number; signal?: AbortSignal },
-  ) => Promise<EventQueryResult>
+  /**
+   * Throws 503 `query_timeout` when it takes too long, and when `signal` ends it; 503 `service_unavailable` when most of its
+   * time or all of it went by before its turn came.
+   */
+  query: (scope: Scope, query: EventQuery, options?: QueryOptions) => Promise<EventQueryResult>
 }

@@ -11,10 +11,9 @@ import {
   newQueryId,
   parseQuery,
   type QueryGuard,
-  type QueryLimits,
+  type QueryOptions,
 } from '../../events/index.ts'
 import { refuse } from '../../kernel/errors.ts'
-import { queryLaterMsMax } from '../../kernel/limits.ts'
 import { closed, instant, nullable, nullableNumber, oneOf } from '../schema.ts'
 import { instantOf } from './amount.ts'
 import type { Endpoints } from './endpoint.ts'
@@ -141,7 +140,7 @@ export function eventQueries({ get, ask }: Endpoints, services: EventQueryServic
       tag,
       summary: 'Ask a question about events',
       description:
-        'Counts, trends, funnels and retention, exact and as fresh as `meta.as_of` says. 10 seconds at most, 5 at a time and 240 a minute for each workspace. With `Prefer: respond-async` the answer is fetched later and may take a minute.',
+        'Counts, trends, funnels and retention, exact and as fresh as `meta.as_of` says. 10 seconds at most, waiting for other questions included, 5 at a time and 240 a minute for each workspace. With `Prefer: respond-async` the answer is fetched later and may take a minute.',
       body: Body,
       answers: { 200: Result, 202: Result },
       errors: [404, 409, 429],
@@ -156,13 +155,13 @@ export function eventQueries({ get, ask }: Endpoints, services: EventQueryServic
       const scope = under.scope(body.project_id)
       const query = parseQuery(body)
       const id = newQueryId()
-      const answer = async (options: QueryLimits) => show(id, query, await analytics.query(scope, query, options))
+      const answer = async (options: QueryOptions) => show(id, query, await analytics.query(scope, query, options))
       if (!prefersLater(under.header('prefer'))) {
         return { status: 200, body: await queryGuard.run(workspaceId, () => answer({ signal: under.gone })) }
       }
       under.tell('preference-applied', 'respond-async')
       const end = queryGuard.start(workspaceId)
-      const work = () => answer({ msMax: queryLaterMsMax }).finally(end)
+      const work = () => answer({ isLater: true }).finally(end)
       await answerLater({ pool, log }, scope, id, work).catch((error: unknown) => {
         end()
         throw error
