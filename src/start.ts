@@ -150,7 +150,7 @@ async function services(started: AsyncDisposableStack, ground: Ground) {
   const deliveries = createDeliveries({ pool, directory, names })
   const wire = { names, renderBaseUrl, assetBaseUrl }
   const profiles = createProfiles({ ...reads, writePool: pool, deliveries, wire })
-  const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey }))
+  const eventReads = started.use(openEventReads({ url, clock, secret: tombstoneKey, isHere: dataDir !== null }))
   const standing = createStanding(reads)
   const spends = createPaidSpends({ pool, catalogues, directory, tombstoneKey })
   const { purchase, checkout, paidConsume, introToken, reverify, checkCredential, loadStoreApp } = purchasesOf(stores, {

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import test from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { testDatabase } from '../../test/harness/database.ts'
+import { givesWay } from '../../test/harness/gives-way.ts'
 import { isConnectionLoss, isRetryable, Pool } from './pool.ts'
 
 test('a transaction that throws leaves nothing behind', async () => {
@@ -43,6 +45,17 @@ test('a transaction that stood still too long is lost with its connection, and w
   })
   await assert.rejects(work, (error) => isConnectionLoss(error) && isRetryable(error))
   assert.deepEqual(await pool.query('select 3 as n'), [{ n: 3 }])
+})
+
+test('server processes of a pool that gives way have the lowest priority, and no others', async () => {
+  await using database = await testDatabase()
+  await using giving = new Pool(database.url, { name: 'test', max: 2, givesWay: true })
+  const processIds = async (pool: Pool) => {
+    const one = () => pool.query<{ id: number }>('select pg_backend_pid() as id, pg_sleep(0.01)')
+    return (await Promise.all([one(), one()])).flatMap((rows) => rows.map(({ id }) => id))
+  }
+  for (const id of await processIds(giving)) while (!givesWay(id)) await nextTurn()
+  for (const id of await processIds(database.pool)) assert.ok(!givesWay(id))
 })
 
 test('a connection that the server ends in the breath in which it was made fails its user only, not the process', async () => {

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { refuse } from '../kernel/errors.ts'
+import { giveWay } from './give-way.ts'
 
 // int8 is read as bigint everywhere: units, positions and milliseconds never pass through a double.
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => BigInt(text))
@@ -26,13 +27,15 @@ export interface PoolOptions {
   pipeline?: boolean
   /** Run-time parameters of the session, such as `{ enable_seqscan: 'off' }`. */
   settings?: Record<string, string>
+  /** Its server processes give way to all others. For a database on this machine only, and for what only reads. */
+  givesWay?: boolean
 }
 
 /** A pool of connections for one purpose, so that one kind of work never waits for another's connections. */
 export class Pool implements Sql, AsyncDisposable {
   readonly #pool: pg.Pool
 
-  constructor(url: string, { name, max, pipeline = false, settings = {} }: PoolOptions) {
+  constructor(url: string, { name, max, pipeline = false, settings = {}, givesWay = false }: PoolOptions) {
     const parameters = { statement_timeout: '30s', idle_in_transaction_session_timeout: '5s', jit: 'off', ...settings }
     this.#pool = new pg.Pool({
       connectionString: url,
@@ -49,6 +52,7 @@ export class Pool implements Sql, AsyncDisposable {
     // breaks while it is handed over is nobody's for an instant, and an error that nobody hears would end the process.
     this.#pool.on('error', () => {})
     this.#pool.on('connect', (client) => client.on('error', () => {}))
+    if (givesWay) this.#pool.on('connect', (client) => void giveWay(processIdOf(client)))
   }
 
   async query<Row extends object>(text: string, values: unknown[] = [], name?: string): Promise<Row[]> {
@@ -108,6 +112,11 @@ export function asTx(client: pg.PoolClient): Tx {
       return result.rows
     },
   }
+}
+
+/** Of the server process behind a connection. */
+function processIdOf(client: pg.PoolClient): number {
+  return (client as unknown as { processID: number }).processID // not in the driver's types
 }
 
 /** The five-character SQLSTATE of a PostgreSQL error, or undefined. */

@@ -316,6 +316,9 @@ export const questionsAtOnceMax = 4
 export const questionsWaitingMax = 200
 /** Processes of PostgreSQL that help with one question. */
 export const parallelWorkersMax = 2
+/** How often the system is asked to let a server process give way, and how far apart: it takes one such wish in 100 ms. */
+export const giveWayTriesMax = 10
+export const giveWayPauseMs = 150
 /** Connections of one process that list events, and look up what is counted already. */
 export const listConnections = 4
 /** Answers that are fetched later are kept so long. */

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Pool } from '../../src/db/pool.ts'
 import type { FirstRun } from '../../src/setup.ts'
+import { givesWay } from '../harness/gives-way.ts'
 import { removeFolder, temporaryFolder } from '../harness/server.ts'
 import { call, postgresOf, readFirstRun, runTurnpike } from '../harness/turnpike.ts'
 import { pathWithCurl } from './curl.ts'
@@ -155,6 +156,28 @@ test('the tour and the first Experience print what the guide says when their com
     const lines = prints.map((line) => line.replaceAll('127.0.0.1:4000', new URL(url).host))
     assertPrinted(printed, lines)
   }
+})
+
+test('what works on questions gives way to everything else', async () => {
+  await using turnpike = runTurnpike({ dataDir })
+  const url = await turnpike.url
+  await using pool = new Pool((await postgresOf(dataDir)).url, { name: 'test', max: 1 })
+  const { secret_key, apps = [] } = await readFirstRun(dataDir)
+  const funnel = {
+    ...{ type: 'funnel', start: 'any', window: { value: 1, unit: 'day' } },
+    time_range: { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' },
+    steps: [{ event: 'a' }, { event: 'b' }],
+  }
+  const asked = await call(url, '/v1/event_queries', funnel, { authorization: `Bearer ${secret_key}` })
+  assert.equal(asked.status, 200)
+  await caughtUp(url, apps[0]?.keys.test ?? '', pool)
+  const processes = await pool.query<{ id: number; name: string }>(
+    `select pid as id, application_name as name from pg_stat_activity where application_name like 'turnpike %'`,
+  )
+  const asking = processes.filter(({ name }) => name === 'turnpike event queries')
+  assert.ok(asking.length > 0 && processes.length > asking.length + 3)
+  for (const { id } of asking) await until(async () => givesWay(id))
+  for (const { id, name } of processes) assert.equal(givesWay(id), name === 'turnpike event queries', name)
 })
 
 /** Lane and journeys have seen what was sent before, and what came of it. */

@@ -16,15 +16,20 @@ export interface EventReads {
   cursors: CursorSigner
 }
 
-/** `secret` signs cursors: the same in every process. */
+/**
+ * `secret` signs cursors: the same in every process. `isHere`: the database runs on this machine, and what works on questions
+ * gives way to everything else there.
+ */
 export function openEventReads({
   url,
   clock,
   secret,
+  isHere = false,
 }: {
   url: string
   clock: Clock
   secret: Buffer
+  isHere?: boolean
 }): EventReads & AsyncDisposable {
   const { questionsAtOnce: atOnce } = capacity
   const queryPool = new Pool(url, {
@@ -33,6 +38,7 @@ export function openEventReads({
     max: 2 * atOnce,
     pipeline: true,
     settings: querySettings,
+    givesWay: isHere,
   })
   const listPool = new Pool(url, { name: 'event lists', max: listConnections, pipeline: true, settings: listSettings })
   const closing = new AbortController()
