@@ -147,7 +147,7 @@ export class Bench {
   ): Promise<Measured> {
     const { service, echo, naive } = this.#parts
     const { port } = { turnpike: service, echo, naive }[server]
-    const measured = await measure({ ...job, port }, look)
+    const measured = await measure({ ...job, port }, look ? [look] : [])
     const { outcome } = measured
     if (outcome.wrong > 0) {
       const words = outcome.complaints.join('\n')

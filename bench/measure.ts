@@ -18,8 +18,8 @@ export interface Measured {
   endedAt: number
 }
 
-/** Runs one job in a generator process of its own. `meanwhile` is called over and over while it sends. */
-export async function measure(job: Job, meanwhile?: () => Promise<void>): Promise<Measured> {
+/** Runs one job in a generator process of its own. Each of `meanwhile` is called over and over while it sends. */
+export async function measure(job: Job, meanwhile: readonly (() => Promise<void>)[] = []): Promise<Measured> {
   const child = spawn(process.execPath, [fileURLToPath(new URL('./load.ts', import.meta.url))], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
@@ -27,7 +27,7 @@ export async function measure(job: Job, meanwhile?: () => Promise<void>): Promis
   child.stdin.end(JSON.stringify(job))
   const seen: Partial<Measured> = {}
   let sending = false
-  let watching: Promise<void> | undefined
+  let watching: Promise<unknown> | undefined
   for await (const text of createInterface(child.stdout)) {
     const line = JSON.parse(text) as GeneratorLine // written by load.ts
     switch (line.phase) {
@@ -35,9 +35,9 @@ export async function measure(job: Job, meanwhile?: () => Promise<void>): Promis
         seen.atStart = readProcesses()
         seen.startedAt = performance.now()
         sending = true
-        watching = meanwhile && watch(meanwhile, () => sending)
+        watching = Promise.all(meanwhile.map((look) => watch(look, () => sending)))
         // Awaited below; until then its failure is not an unhandled one.
-        watching?.catch(() => {})
+        watching.catch(() => {})
         break
       case 'measuring':
         seen.before = readProcesses()

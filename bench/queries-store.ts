@@ -52,6 +52,16 @@ export async function fillEvents(
   return must(row, 'a row').id
 }
 
+export async function selectOwner(pool: Pool): Promise<string> {
+  const [row] = await pool.query<{ id: string }>('select id from users order by created_at limit 1')
+  return must(row, 'the first run made an owner').id
+}
+
+/** So that none falls into a measured window by chance. */
+export async function checkpoint(pool: Pool): Promise<void> {
+  await pool.query('checkpoint')
+}
+
 /** What a question about these names can't do without: each of their index entries is looked at once. */
 export async function countEntries(pool: Pool, scopeId: number, names: string[]): Promise<void> {
   await pool.query('select count(*) from event where scope_id = $1 and event = any ($2::text[])', [scopeId, names])

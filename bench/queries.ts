@@ -1,15 +1,17 @@
 /**
  * `npm run bench:queries`: stores events as the lane leaves them and measures what asking about them costs, and what asking
- * costs those who send events meanwhile. `--events 5000000 --repeats 7 --seconds 10`.
+ * costs those who send events meanwhile. `--events 5000000 --repeats 7 --seconds 10 --pairs 3`.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Pool } from '../src/db/pool.ts'
 import { must } from '../src/kernel/assert.ts'
+import { type Asker, ask, askAgain, openAsker } from './askers.ts'
 import { jobOf } from './cases.ts'
 import { idPrefix } from './ids.ts'
 import { measure } from './measure.ts'
 import { readOptions } from './options.ts'
-import { countEntries, fillEvents } from './queries-store.ts'
+import { checkpoint, countEntries, fillEvents } from './queries-store.ts'
 import { type FirstRun, type Service, startService } from './service.ts'
 import * as store from './store.ts'
 
@@ -18,13 +20,17 @@ const { values } = parseArgs({
     events: { type: 'string', default: '5000000' },
     repeats: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '10' },
+    pairs: { type: 'string', default: '3' },
   },
 })
 const [events, repeats, seconds] = [Number(values.events), Number(values.repeats), Number(values.seconds)]
+const pairs = Number(values.pairs)
 const dayMs = 86_400_000
 const days = 60
 /** Events a second that are sent while others ask. */
 const ratePerS = 1000
+/** Each may have five questions at a time. */
+const crowdWorkspaces = 10
 
 await using service = await startService()
 await using db = new Pool(service.databaseUrl('turnpike'), {
@@ -33,6 +39,11 @@ await using db = new Pool(service.databaseUrl('turnpike'), {
   settings: { statement_timeout: '0' },
 })
 const { firstRun } = service
+const demo: Asker = {
+  url: firstRun.workspace_base_url,
+  secretKey: firstRun.secret_key,
+  projectId: firstRun.project_id,
+}
 const scopeId = await store.scopeOf(db, firstRun.project_id)
 const end = Math.floor(Date.parse('2026-06-01T00:00:00Z') / dayMs) * dayMs
 console.log(`storing ${events} events`)
@@ -55,21 +66,25 @@ const funnel = {
 }
 const asked: [name: string, aimMs: number | null, call: () => Promise<Response>][] = [
   ['the customer alone, what any answer costs', null, () => get(`/customers/cus_${customerId}`)],
-  ['count per day, 30 days, from slots', 10, () => ask(daily)],
-  ['count per day, 30 days, from rows', 300, () => ask({ ...daily, time_range: oddMonth })],
+  ['count per day, 30 days, from slots', 10, () => ask(demo, daily)],
+  ['count per day, 30 days, from rows', 300, () => ask(demo, { ...daily, time_range: oddMonth })],
   [
     'count per day, 30 days, with a filter',
     null,
-    () => ask({ ...daily, filters: [{ scope: 'event', property: 'plan', op: 'eq', value: 'pro' }] }),
+    () => ask(demo, { ...daily, filters: [{ scope: 'event', property: 'plan', op: 'eq', value: 'pro' }] }),
   ],
   [
     'customers per day, 30 days',
     null,
-    () => ask({ ...daily, series: [{ event: 'event_1', measure: { type: 'unique_customers' } }] }),
+    () => ask(demo, { ...daily, series: [{ event: 'event_1', measure: { type: 'unique_customers' } }] }),
   ],
-  ['funnel of 3 steps, 60 days, first start', 1500, () => ask(funnel)],
-  ['the same from any start', null, () => ask({ ...funnel, start: 'any' })],
-  ['the same from any start, with nothing between', null, () => ask({ ...funnel, start: 'any', order: 'strict' })],
+  ['funnel of 3 steps, 60 days, first start', 1500, () => ask(demo, funnel)],
+  ['the same from any start', null, () => ask(demo, { ...funnel, start: 'any' })],
+  [
+    'the same from any start, with nothing between',
+    null,
+    () => ask(demo, { ...funnel, start: 'any', order: 'strict' }),
+  ],
   ['timeline of one customer', 20, () => get(`/customers/cus_${customerId}/events`)],
   ['newest events', 20, () => get('/events?limit=100')],
   ['newest events of one name', 20, () => get('/events?limit=100&event=event_3')],
@@ -91,15 +106,58 @@ for (const [name, aimMs, call] of asked) {
   console.log(`${name.padEnd(46)} ${shown.padStart(9)} ms${aimMs === null ? '' : `  (aim ${aimMs})`}`)
 }
 
-const alone = await intake()
-const beside = await intake(async () => {
-  await Promise.all(Array.from({ length: 5 }, () => ask(funnel)))
-})
-console.log(
-  `/event at ${ratePerS}/s, p99: alone ${alone.toFixed(1)} ms, beside 5 funnels at once ${beside.toFixed(1)} ms`,
-)
+const crowd = await openCrowd()
+const five = Array.from({ length: 5 }, () => () => askAgain(demo, funnel))
+const fifty = crowd.flatMap((asker) => five.map(() => () => askAgain(asker, funnel)))
+await checkpoint(db)
+await intake([])
+const rounds = { alone: [] as Intake[], five: [] as Intake[], fifty: [] as Intake[] }
+for (let pair = 0; pair < pairs; pair++) {
+  rounds.alone.push(await intake([]))
+  rounds.five.push(await intake(five))
+  rounds.fifty.push(await intake(fifty))
+}
+const alone = middle(rounds.alone.map(({ p99Ms }) => p99Ms))
+console.log(`/event at ${ratePerS}/s, p99, median of ${pairs}: alone ${alone.toFixed(1)} ms`)
+for (const [askers, seen] of [
+  [5, rounds.five],
+  [50, rounds.fifty],
+] as const) {
+  const ms = middle(seen.map(({ p99Ms }) => p99Ms))
+  const answers = middle(seen.map((round) => round.answers))
+  console.log(
+    `  beside ${askers} askers of a funnel ${ms.toFixed(1)} ms, ${(ms / alone).toFixed(2)} of alone; ${answers} answers`,
+  )
+}
 
-async function intake(meanwhile?: () => Promise<void>): Promise<number> {
+/** Ten workspaces more, which together have as many events as the first. */
+async function openCrowd(): Promise<Asker[]> {
+  const askers: Asker[] = []
+  for (let n = 0; n < crowdWorkspaces; n++) {
+    const { asker, scopeId } = await openAsker(db, demo.url, `Asker ${n}`)
+    await fillEvents(db, { scopeId, events: Math.ceil(events / crowdWorkspaces), start: end - days * dayMs, end })
+    askers.push(asker)
+  }
+  for (const asker of askers) {
+    // The service hears of a new workspace when it looks next.
+    while ((await ask(asker, daily)).status === 401) await sleep(100)
+  }
+  return askers
+}
+
+interface Intake {
+  p99Ms: number
+  /** What was asked meanwhile and answered. */
+  answers: number
+}
+
+/** What those who send events wait while each of `meanwhile` is done over and over. */
+async function intake(meanwhile: readonly (() => Promise<void>)[]): Promise<Intake> {
+  let answers = 0
+  const counted = meanwhile.map((look) => async () => {
+    await look()
+    answers++
+  })
   const apiKey = must(keyOf(firstRun), 'the demo has an app')
   const call = {
     server: 'turnpike',
@@ -108,9 +166,9 @@ async function intake(meanwhile?: () => Promise<void>): Promise<number> {
   } as const
   const options = { ...readOptions([]), seconds }
   const { port } = service as Service
-  const { outcome } = await measure({ ...jobOf('event', call, options), ratePerS, port }, meanwhile)
+  const { outcome } = await measure({ ...jobOf('event', call, options), ratePerS, port }, counted)
   if (outcome.wrong > 0) throw new Error(`no figures: ${outcome.complaints.join('\n')}`)
-  return outcome.p99Ms
+  return { p99Ms: outcome.p99Ms, answers }
 }
 
 function keyOf({ apps }: FirstRun): string | undefined {
@@ -122,6 +180,10 @@ async function medianOf(call: () => Promise<number>): Promise<number> {
   await call()
   const times: number[] = []
   for (let i = 0; i < repeats; i++) times.push(await call())
+  return middle(times)
+}
+
+function middle(times: readonly number[]): number {
   return must(times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)], 'it was timed')
 }
 
@@ -133,14 +195,6 @@ async function timed(call: () => Promise<Response>): Promise<number> {
   if (response.status === 503) return Number.POSITIVE_INFINITY
   if (response.status !== 200) throw new Error(`answered ${response.status}: ${text.slice(0, 500)}`)
   return ms
-}
-
-function ask(query: object): Promise<Response> {
-  return fetch(`${firstRun.workspace_base_url}/event_queries`, {
-    method: 'POST',
-    headers: { ...headers(), 'content-type': 'application/json' },
-    body: JSON.stringify({ project_id: firstRun.project_id, ...query }),
-  })
 }
 
 function get(path: string): Promise<Response> {
