@@ -62,7 +62,7 @@ async function lookAtServer(pool: Pool): Promise<Finding> {
   const { version, connections, connectionsMax } = await serverFacts(pool)
   const says = `PostgreSQL ${version}, ${connections} of ${connectionsMax} connections in use`
   if (connections < connectionsMax * 0.9) return ok('database', says)
-  return warning('database', says, 'raise max_connections: a process of the service uses up to 43')
+  return warning('database', says, 'raise max_connections: a process of the service uses up to 69')
 }
 
 /** The answer of the database is taken to be from the middle of the question. */
