@@ -319,6 +319,8 @@ export const parallelWorkersMax = 2
 /** How often the system is asked to let a server process give way, and how far apart: it takes one such wish in 100 ms. */
 export const giveWayTriesMax = 10
 export const giveWayPauseMs = 150
+/** Connections that a process of each role opens at most, all its pools and listeners together: PostgreSQL must have that many. */
+export const connectionsOfProcessMax = { all: 69, api: 48, worker: 37 } as const
 /** Connections of one process that list events, and look up what is counted already. */
 export const listConnections = 4
 /** Answers that are fetched later are kept so long. */

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import test, { after } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { laneLag } from '../../src/events/index.ts'
+import { capacity } from '../../src/events/queries/capacity.ts'
 import { must } from '../../src/kernel/assert.ts'
+import { connectionsOfProcessMax, questionsAtOnceMax } from '../../src/kernel/limits.ts'
 import { testDatabase } from '../harness/database.ts'
 import { removeFolder, temporaryFolder } from '../harness/server.ts'
 import { call, type RunningTurnpike, readFirstRun, runTurnpike } from '../harness/turnpike.ts'
@@ -105,6 +107,43 @@ test('processes of one role each share one database: what one takes another appl
     assert.ok(performance.now() - began < 1000)
   })
 })
+
+test('no process opens more connections than the guide says', async () => {
+  const guide = await readFile(new URL('../../docs/run-in-production.md', import.meta.url), 'utf8')
+  const { all, api, worker } = connectionsOfProcessMax
+  const [, ...said] = must(
+    /both roles uses up to (\d+) .*?`ROLE=api` it is (\d+), with `ROLE=worker` (\d+)/s.exec(guide),
+    'the guide tells',
+  )
+  assert.deepEqual(said.map(Number), [all, api, worker])
+  // More questions at once than on this machine; what journeys open when one first asks for Features.
+  const more = { api: 2 * (questionsAtOnceMax - capacity.questionsAtOnce), worker: 5 }
+  for (const role of ['api', 'worker'] as const) {
+    const opened = join(folder, `connections of ${role}`)
+    const command = [process.execPath, '--import', countingDriver(opened), 'src/main.ts', 'start']
+    await using counted = runTurnpike({ dataDir: join(folder, role), settings: { ...common, ROLE: role }, command })
+    await counted.url
+    const sum = async () => {
+      const counts = (await readFile(opened, 'utf8')).trim().split('\n').map(Number)
+      return counts.reduce((a, b) => a + b)
+    }
+    await until(async () => (await sum()) >= connectionsOfProcessMax[role] - more[role])
+    assert.equal(await sum(), connectionsOfProcessMax[role] - more[role], role)
+  }
+})
+
+/** A module that has the driver write down how many connections each pool and client of the process may open. */
+function countingDriver(opened: string): string {
+  const module = `
+    import { appendFileSync } from 'node:fs'
+    import { createRequire } from 'node:module'
+    const pg = createRequire(${JSON.stringify(import.meta.url)})('pg')
+    const { Pool, Client } = pg
+    const write = (count) => appendFileSync(${JSON.stringify(opened)}, count + '\\n')
+    pg.Pool = class extends Pool { constructor(options) { super(options); write(options.max) } }
+    pg.Client = class extends Client { constructor(options) { super(options); write(1) } }`
+  return `data:text/javascript,${encodeURIComponent(module)}`
+}
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await sleep(20)

@@ -8,7 +8,7 @@ import { visitEmbedded } from '../../db/visit-embedded.ts'
 import { laneLag, logGauges } from '../../events/index.ts'
 import { selectEngineGauges } from '../../journeys/index.ts'
 import { systemClock } from '../../kernel/clock.ts'
-import { clockSkewMsMax } from '../../kernel/limits.ts'
+import { clockSkewMsMax, connectionsOfProcessMax } from '../../kernel/limits.ts'
 import { StartError } from '../../kernel/start-error.ts'
 import { readMasterKey } from '../../master-key.ts'
 import { checkLiveCredentials, selectFailingCredentials } from '../../purchases/index.ts'
@@ -62,7 +62,11 @@ async function lookAtServer(pool: Pool): Promise<Finding> {
   const { version, connections, connectionsMax } = await serverFacts(pool)
   const says = `PostgreSQL ${version}, ${connections} of ${connectionsMax} connections in use`
   if (connections < connectionsMax * 0.9) return ok('database', says)
-  return warning('database', says, 'raise max_connections: a process of the service uses up to 69')
+  return warning(
+    'database',
+    says,
+    `raise max_connections: a process of the service uses up to ${connectionsOfProcessMax.all}`,
+  )
 }
 
 /** The answer of the database is taken to be from the middle of the question. */
