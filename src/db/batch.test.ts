@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import fc from '../../test/harness/random.ts'
 import { Refusal } from '../kernel/errors.ts'
 import { type BatchOptions, coalesce } from './batch.ts'
@@ -17,6 +17,11 @@ interface Started {
   lane: number
   finish: () => void
   fail: (error: Error) => void
+}
+
+/** Long enough for whatever waits for turns of the event loop only. */
+async function turn(): Promise<void> {
+  for (let i = 0; i < 5; i++) await setImmediate()
 }
 
 /** A coalescer whose work ends when the test says so. The answer to an item is its number. */
@@ -103,7 +108,7 @@ test('items of one key never overtake each other nor run at the same time, and e
             for (const key of keys) assert.ok(!running.has(key), 'two at a time')
             for (const key of keys) running.add(key)
             seed = (seed * 7) % 11
-            for (let i = 0; i < seed % 4; i++) await turn()
+            for (let i = 0; i < seed % 4; i++) await setImmediate()
             for (const key of keys) running.delete(key)
             if (batch.some(({ bad }) => bad)) throw new Error('bad')
             for (const { key, n } of batch) done.set(key, [...(done.get(key) ?? []), n])
@@ -122,7 +127,7 @@ test('items of one key never overtake each other nor run at the same time, and e
         const answers: Promise<number | string>[] = []
         for (const [n, { key, turns, bad }] of arrivals.entries()) {
           answers.push(add({ key, n, bad }).catch((error: Error) => error.message))
-          for (let i = 0; i < turns; i++) await turn()
+          for (let i = 0; i < turns; i++) await setImmediate()
         }
         assert.deepEqual(
           await Promise.all(answers),
@@ -152,6 +157,33 @@ test('without keys any idle lane takes the next batch', async () => {
   assert.equal(started[2]?.lane, 1)
   for (const { finish } of started) finish()
   assert.deepEqual(await Promise.all(answers), [1, 2, 3, 4, 5])
+})
+
+test('the next batch is on its way before the answers of the last one are made', async () => {
+  const { add, started, numbers } = bench({ itemsMax: 1 })
+  const seen: number[][][] = []
+  const answers = [1, 2].map((n) => add(item(n)).finally(() => seen.push(numbers())))
+  await turn()
+  started[0]?.finish()
+  await turn()
+  assert.deepEqual(seen, [[[1], [2]]])
+  started[1]?.finish()
+  assert.deepEqual(await Promise.all(answers), [1, 2])
+})
+
+test('nothing else runs in a lane while its failed batch is tried again', async () => {
+  const { add, started, numbers } = bench({ itemsMax: 2 })
+  const answers = [1, 2, 3].map((n) => add(item(n)))
+  await turn()
+  started[0]?.fail(new Error('one of them'))
+  await turn()
+  started[1]?.finish()
+  await turn()
+  assert.deepEqual(numbers(), [[1, 2], [1], [2]])
+  started[2]?.finish()
+  await turn()
+  started[3]?.finish()
+  assert.deepEqual(await Promise.all(answers), [1, 2, 3])
 })
 
 test('a full queue refuses before any work, and takes again when there is room', async () => {

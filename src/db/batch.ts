@@ -1,10 +1,13 @@
+import { setImmediate } from 'node:timers/promises'
 import { type ErrorCode, refuse } from '../kernel/errors.ts'
 import { retryAfterS } from '../kernel/retry-after.ts'
 
 /**
  * Request coalescing. A request starts at once when its lane is idle; those that arrive while a batch is running leave
  * together as the next one. No timer starts work, so low load pays no delay, and one COMMIT pays for hundreds of requests.
- * The start is put off to the end of the event loop's poll phase only, so that requests read in one go travel together.
+ * The start is put off to the end of the event loop's poll phase only, so that requests read in one go travel together. A
+ * lane's next batch is on its way before the answers of the last one are made: otherwise the database waits for them (a
+ * sixth of the requests/s of a profile with legs, a tenth of those of `consume`).
  */
 export interface BatchOptions<Item, Result> {
   /** Does the work of one batch: one result for each item, in order. `lane` is the number of the lane it runs in. */
@@ -41,6 +44,13 @@ interface Waiting<Item, Result> {
   reject: (error: unknown) => void
 }
 
+type Outcome<Result> = { results: Result[] } | { error: unknown }
+
+interface Running<Item, Result> {
+  batch: Waiting<Item, Result>[]
+  ended: Promise<Outcome<Result>>
+}
+
 export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (item: Item) => Promise<Result> {
   const { run, lanes, laneKey, itemsMax, waitingMax, waitMsMax, now, splitOn } = options
   const waitingPerKeyMax = options.waitingPerKeyMax ?? waitingMax
@@ -73,7 +83,7 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
       if (!watching) watch(waitMsMax + 1)
       if (!scheduled) {
         scheduled = true
-        setImmediate(startIdle)
+        void setImmediate().then(startIdle)
       }
     })
   }
@@ -88,10 +98,26 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
   async function drain(lane: number): Promise<void> {
     busy[lane] = true
     try {
-      for (let batch = take(lane); batch.length > 0; batch = take(lane)) await settle(batch, lane)
+      let running = start(take(lane), lane)
+      while (running) running = await turn(running, lane)
     } finally {
       busy[lane] = false
     }
+  }
+
+  /** Sees a batch through and gives the next one. What failed is tried again before anything else runs in its lane. */
+  async function turn({ batch, ended }: Running<Item, Result>, lane: number) {
+    const outcome = await ended
+    if ('error' in outcome) {
+      await retry(batch, outcome.error, lane)
+      return start(take(lane), lane)
+    }
+    await setImmediate()
+    const next = start(take(lane), lane)
+    // Until it has left: connections are handed over, and written to, between two of the event loop's turns.
+    if (next) await setImmediate()
+    answer(batch, outcome.results)
+    return next
   }
 
   /** The next batch in arrival order. */
@@ -150,25 +176,42 @@ export function coalesce<Item, Result>(options: BatchOptions<Item, Result>): (it
     else perKey.delete(entry.key)
   }
 
-  async function settle(batch: Waiting<Item, Result>[], lane: number): Promise<void> {
+  function start(batch: Waiting<Item, Result>[], lane: number): Running<Item, Result> | undefined {
+    return batch.length === 0 ? undefined : { batch, ended: outcomeOf(batch, lane) }
+  }
+
+  async function outcomeOf(batch: Waiting<Item, Result>[], lane: number): Promise<Outcome<Result>> {
     try {
       const results = await run(
         batch.map((entry) => entry.item),
         lane,
       )
       if (results.length !== batch.length) throw new Error(`a batch of ${batch.length} gave ${results.length} results`)
-      for (let i = 0; i < batch.length; i++) batch[i]?.resolve(results[i] as Result) // same length, checked above
+      return { results }
     } catch (error) {
-      if (batch.length > 1 && splitOn(error)) return oneByOne(batch, lane)
-      for (const entry of batch) entry.reject(error)
+      return { error }
     }
+  }
+
+  function answer(batch: Waiting<Item, Result>[], results: Result[]): void {
+    for (let i = 0; i < batch.length; i++) batch[i]?.resolve(results[i] as Result) // same length, checked before
+  }
+
+  async function retry(batch: Waiting<Item, Result>[], error: unknown, lane: number): Promise<void> {
+    if (batch.length > 1 && splitOn(error)) return oneByOne(batch, lane)
+    for (const entry of batch) entry.reject(error)
   }
 
   /** Those whose time is over meanwhile are refused: each try may take as long as the failed one did. */
   async function oneByOne(batch: Waiting<Item, Result>[], lane: number): Promise<void> {
     for (const entry of batch) {
-      if (isLate(entry)) refuseEntry(entry)
-      else await settle([entry], lane)
+      if (isLate(entry)) {
+        refuseEntry(entry)
+        continue
+      }
+      const outcome = await outcomeOf([entry], lane)
+      if ('error' in outcome) entry.reject(outcome.error)
+      else answer([entry], outcome.results)
     }
   }
 

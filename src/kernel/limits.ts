@@ -268,7 +268,7 @@ export const openJourneysMax = 5000
 /** Assignments of one customer, over experiments and phases, that are looked at. */
 export const customerAssignmentsMax = 5000
 /** Questions about profiles travel together up to this many, and so many wait. */
-export const profileBatchMax = 256
+export const profileBatchMax = 48
 export const profileWaitingMax = 20_000
 export const profileWaitMsMax = 2000
 /** Times that one profile is assembled anew because something was found to be missing or has moved meanwhile. */

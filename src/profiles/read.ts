@@ -22,8 +22,12 @@ export interface ReadOptions {
 /** A customer, and what of them the scope's Experiences ask. */
 export type PersonQuery = Whose & Pick<Person, 'birthId'> & { delivery: Delivery }
 
+/**
+ * One lane, and batches of fewer than may be under way: while some are answered, others are read and others arrive. Two lanes
+ * or whole queues at a time came back together, and the cores took turns to wait: bench/README.md.
+ */
 export const queue = {
-  lanes: 2,
+  lanes: 1,
   itemsMax: profileBatchMax,
   waitingMax: profileWaitingMax,
   waitMsMax: profileWaitMsMax,
