@@ -1,7 +1,7 @@
 import type { EventOutcome, LoggedEvent, Warning } from '../events/index.ts'
 import { directivesOf } from './directives.ts'
 import { propertiesOf, touch, writeOf } from './draft.ts'
-import { birth, type Fold, named, openFold } from './fold.ts'
+import { birth, customerIdOf, type Fold, named, openFold } from './fold.ts'
 import { identify } from './identify.ts'
 import { applyDirectives } from './properties.ts'
 import type { CustomerWrite, Decision, SliceState } from './slice.ts'
@@ -41,9 +41,13 @@ function applyEvent(fold: Fold, event: LoggedEvent, i: number): EventOutcome {
   if (fold.state.deleted.has(event.distinctId)) return { kind: 'dropped', reason: 'customer_deleted' }
   const warnings: Warning[] = []
   const merge = identify(fold, event, i, warnings)
-  const customer = named(fold, event.distinctId) ?? birth(fold, event, i)
   const directives = directivesOf(event.payload, warnings)
-  if (directives && applyDirectives(propertiesOf(customer), directives, event, warnings)) {
+  if (!directives) {
+    const customerId = customerIdOf(fold, event.distinctId) ?? birth(fold, event, i).id
+    return { kind: 'applied', customerId, merge, warnings }
+  }
+  const customer = named(fold, event.distinctId) ?? birth(fold, event, i)
+  if (applyDirectives(propertiesOf(customer), directives, event, warnings)) {
     customer.propertiesChanged = true
     touch(customer, i)
   }

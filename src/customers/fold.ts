@@ -25,16 +25,23 @@ export function openFold(state: SliceState): Fold {
   return { state, drafts: new Map(), aliases: new Map(), names, merges: [], journal: [] }
 }
 
-/** The customer that a distinct id names at this point of the slice. */
+/** The id of the customer that a distinct id names at this point of the slice. */
+export function customerIdOf(fold: Fold, distinctId: string): string | null {
+  return (fold.aliases.get(distinctId) ?? fold.state.aliases.get(distinctId))?.customerId ?? null
+}
+
+/** The customer itself: for events that may read or change it, as only theirs are loaded. */
 export function named(fold: Fold, distinctId: string): Draft | null {
-  const customerId = (fold.aliases.get(distinctId) ?? fold.state.aliases.get(distinctId))?.customerId
-  return customerId === undefined ? null : draftOfCustomer(fold, customerId)
+  const customerId = customerIdOf(fold, distinctId)
+  return customerId === null ? null : draftOfCustomer(fold, customerId)
 }
 
 function draftOfCustomer(fold: Fold, customerId: string): Draft {
   let draft = fold.drafts.get(customerId)
   if (draft === undefined) {
-    draft = draftOf(must(fold.state.customers.get(customerId), 'the customer of a loaded distinct id was loaded'))
+    draft = draftOf(
+      must(fold.state.customers.get(customerId), 'the customer of an event that may change it was loaded'),
+    )
     fold.drafts.set(customerId, draft)
   }
   return draft

@@ -12,6 +12,11 @@ export function anonymousIdOf({ payload }: LoggedEvent): Json | undefined {
   return payload.$anon_distinct_id ?? payload.properties.$anon_distinct_id ?? undefined
 }
 
+/** Whether the event leads to a ruling about two ids, whatever its outcome. */
+export function asksToIdentify(event: LoggedEvent): boolean {
+  return event.payload.event === '$identify' && anonymousIdOf(event) !== undefined
+}
+
 /** Decides and carries out the merge that an `$identify` asks for. Null: the event asks for none. */
 export function identify(fold: Fold, event: LoggedEvent, i: number, warnings: Warning[]): MergeOutcome | null {
   const sourceId = anonymousIdOf(event)

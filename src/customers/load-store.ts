@@ -25,22 +25,27 @@ interface LoadedName {
   /** Of the lane, in the same snapshot as everything else. */
   pos: bigint
   deleted: boolean
-  alias: { identified: boolean; customer: LoadedRecord } | null
+  /** `customer`: only where it was asked for. */
+  alias: { identified: boolean; customerId: string; customer: LoadedRecord | null } | null
 }
 
 /** Bytes of the text, exact where it may be long: what is stored of that is compressed. Short ones are not read twice. */
 const textBytes = (column: string) =>
   `case when pg_column_size(${column}) < 2000 then pg_column_size(${column}) else octet_length(${column}::text) end`
 
+/**
+ * Most ids ask for no record, and one that names somebody has no tombstone: a deletion takes the names away in the transaction
+ * that buries them. To look up neither made it 4.4 us an id instead of 9.1 (800 of 10,000 customers, one in ten whole).
+ */
 const readNames: Statement = {
   name: 'customers_read_names',
   text: `
-    select (select pos from lane where id = $1), deleted, alias_identified,
+    select (select pos from lane where id = $1), deleted, alias_identified, customer_id,
       id, created_ms, identified, version, generation, alias_count, merged_into,
       case when bytes_before < ${slicePropertiesBytesMax} then properties::text end,
       case when bytes_before < ${slicePropertiesBytesMax} then times::text end
     from (
-    select i.n, t.deleted, a.identified as alias_identified,
+    select i.n, t.deleted, a.identified as alias_identified, a.customer_id,
       c.id, c.created_ms, c.identified, c.version, c.generation, c.alias_count, c.merged_into, c.properties, c.times,
       coalesce(sum(c.bytes) over (order by i.n rows between unbounded preceding and 1 preceding), 0) as bytes_before
     from unnest($2::text[], $3::bool[]) with ordinality as i(distinct_id, whole, n)
@@ -52,19 +57,19 @@ const readNames: Statement = {
       limit 1
     ) a on true
     left join lateral (
-      select ${recordColumns},
-        case when i.whole then properties end as properties,
-        case when i.whole then props_at end as times,
-        case when i.whole then ${textBytes('properties')} + ${textBytes('props_at')} end as bytes
+      select ${recordColumns}, properties, props_at as times,
+        ${textBytes('properties')} + ${textBytes('props_at')} as bytes
       from customer
-      where scope_id = $1
+      where i.whole
+        and scope_id = $1
         and id = a.customer_id
       limit 1
     ) c on true
     left join lateral (
       select true as deleted
       from customer_tombstone
-      where scope_id = $1
+      where a.customer_id is null
+        and scope_id = $1
         and id_hash = sha256($4::bytea || convert_to(i.distinct_id, 'UTF8'))
       limit 1
     ) t on true
@@ -73,7 +78,7 @@ const readNames: Statement = {
 }
 
 /**
- * For each distinct id: whether it is deleted and whom it names; the customer's properties where `whole` asks for them. Those
+ * For each distinct id: whether it is deleted and whom it names; the customer's record where `whole` asks for it. Properties
  * behind the first 32 MiB are left out: 2,000 customers may have a gigabyte.
  */
 export async function selectNames(
@@ -82,10 +87,13 @@ export async function selectNames(
   { tombstoneKey, distinctIds, whole }: { tombstoneKey: Buffer; distinctIds: string[]; whole: boolean[] },
 ): Promise<LoadedName[]> {
   const rows = await raw(client, readNames, [scope.scopeId, texts(distinctIds), bools(whole), tombstoneKey])
-  return rows.map(([pos, deleted, identified, ...record]) => ({
+  return rows.map(([pos, deleted, identified, customerId, ...record]) => ({
     pos: BigInt(pos ?? 0),
     deleted: deleted === 't',
-    alias: identified === null ? null : { identified: identified === 't', customer: recordOf(record) },
+    alias:
+      customerId == null
+        ? null
+        : { customerId, identified: identified === 't', customer: record[0] === null ? null : recordOf(record) },
   }))
 }
 

@@ -5,7 +5,7 @@ import { customerGenerationsMax } from '../kernel/limits.ts'
 import type { Scope } from '../tenancy/index.ts'
 import { customerIdFor } from './customer-id.ts'
 import { hasDirectives } from './directives.ts'
-import { anonymousIdOf } from './identify.ts'
+import { anonymousIdOf, asksToIdentify } from './identify.ts'
 import { namesOnePerson } from './identity.ts'
 import { selectAliases, selectNames, selectTaken } from './load-store.ts'
 import type { CustomerRecord, SliceState } from './slice.ts'
@@ -30,14 +30,14 @@ export async function loadSlice(
   const leftOut = new Set<string>()
   for (const [i, { alias, deleted }] of names.entries()) {
     const distinctId = distinctIds[i] ?? ''
-    if (alias?.customer.properties === null && wanted.get(distinctId) === true) leftOut.add(distinctId)
     if (deleted) state.deleted.add(distinctId)
     if (alias === null) continue
-    const { customer, identified } = alias
-    assert(customer.mergedInto === null, 'a merge moved all distinct ids of its source')
-    state.aliases.set(distinctId, { customerId: customer.id, identified })
-    // Several ids may name one customer, and only some of them ask for its properties.
-    if (customer.properties !== null || !state.customers.has(customer.id)) state.customers.set(customer.id, customer)
+    const { customerId, customer, identified } = alias
+    state.aliases.set(distinctId, { customerId, identified })
+    if (wanted.get(distinctId) !== true) continue
+    assert(customer?.mergedInto === null, 'a merge moved all distinct ids of its source')
+    if (customer.properties === null) leftOut.add(distinctId)
+    state.customers.set(customerId, customer)
   }
   if (leftOut.size > 0)
     throw new SliceTooLarge(events.findIndex((event) => wholeIdsOf(event).some((id) => leftOut.has(id))))
@@ -46,7 +46,7 @@ export async function loadSlice(
   return { ...state, births: await foreseeBirths(client, scope, [...unknown]) }
 }
 
-/** The distinct ids of the slice, and whether the properties of the customer behind them are needed. */
+/** The distinct ids of the slice, and whether more than the name of the customer behind them is needed. */
 function idsOf(events: LoggedEvent[]): Map<string, boolean> {
   const wanted = new Map<string, boolean>()
   for (const event of events) {
@@ -56,16 +56,16 @@ function idsOf(events: LoggedEvent[]): Map<string, boolean> {
   return wanted
 }
 
-/** Of whom the event may read or change properties. */
+/** Whose record the event may read or change. A ruling about two ids reads it too, whatever it says. */
 function wholeIdsOf(event: LoggedEvent): string[] {
   const source = sourceIdOf(event)
   if (source !== null) return [event.distinctId, source]
-  return hasDirectives(event.payload) ? [event.distinctId] : []
+  return asksToIdentify(event) || hasDirectives(event.payload) ? [event.distinctId] : []
 }
 
 /** The other id of an identify that may lead to a merge. */
 function sourceIdOf(event: LoggedEvent): string | null {
-  const id = event.payload.event === '$identify' ? anonymousIdOf(event) : undefined
+  const id = asksToIdentify(event) ? anonymousIdOf(event) : undefined
   return id !== undefined && namesOnePerson(id) ? id : null
 }
 

@@ -187,19 +187,32 @@ test('a customer created meanwhile makes the slice stale; decided again it is ri
   assert.deepEqual(await propertiesOf(scope, 'u'), { n: 11 })
 })
 
-test('a customer changed meanwhile makes the slice stale, also when the slice only records an event for it', async () => {
+test('a customer changed meanwhile makes the slice stale, unless the slice only records an event for it', async () => {
   const scope = await testScope(pool)
   await run(scope, loggedEvent('u', { $set: { n: 1 } }), loggedEvent('v'))
-  for (const payload of [{ $increment: { n: 1 } }, {}]) {
-    const events = [loggedEvent('u', payload)]
+  const meanwhile = async (...events: Parameters<typeof runSlice>[3]) => {
     const decision = projection.decide(scope, await projection.load(pool, scope, events), events)
     await pool.query(`update customer set version = version + 1 where scope_id = $1 and id = $2`, [
       scope.scopeId,
       customerIdFor(scope, 'u', 0),
     ])
     await takePosition(scope)
-    await assert.rejects(writeSlice(pool, scope, projection, decision), StaleSlice)
+    return writeSlice(pool, scope, projection, decision)
   }
+  await assert.rejects(meanwhile(loggedEvent('u', { $increment: { n: 1 } })), StaleSlice)
+  await assert.rejects(meanwhile(loggedEvent('u'), loggedEvent('u', { $unset: ['n'] })), StaleSlice)
+  await meanwhile(loggedEvent('u'))
+})
+
+test('an identify whose other id is nobody’s leaves its known customer as it is', async () => {
+  const scope = await testScope(pool)
+  await run(scope, loggedEvent('u'))
+  await run(scope, identifyEvent('u', 'guest'))
+  const [row] = await pool.query('select identified from customer where scope_id = $1 and id = $2', [
+    scope.scopeId,
+    customerIdFor(scope, 'u', 0),
+  ])
+  assert.deepEqual(row, { identified: false })
 })
 
 test('a row is written over the version that was decided on, or not at all', async () => {

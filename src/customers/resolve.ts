@@ -51,7 +51,7 @@ async function nameOrCreate(
     const [name] = await selectNames(tx.client, scope, { tombstoneKey, distinctIds: [distinctId], whole: [false] })
     assert(name, 'each id is answered')
     if (name.deleted) throw refuse('customer_deleted')
-    if (name.alias) return { customerId: name.alias.customer.id, created: false }
+    if (name.alias) return { customerId: name.alias.customerId, created: false }
     const customerId = await create(tx, scope, distinctId, { createdAt: now, pos: name.pos })
     if (customerId !== null) return { customerId, created: true }
   }

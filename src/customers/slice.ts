@@ -10,7 +10,7 @@ export interface Alias {
 /** A customer row, as loaded for a slice of events. */
 export interface CustomerRecord {
   id: string
-  /** JSON text of the properties and of their write times; null when no event of the slice can touch them. */
+  /** JSON text of the properties and of their write times; null: left out, see SliceTooLarge. */
   properties: string | null
   times: string | null
   identified: boolean
@@ -28,7 +28,7 @@ export interface SliceState {
   pos: bigint
   /** By distinct id. */
   aliases: Map<string, Alias>
-  /** By customer id; no merged ones. */
+  /** By customer id, those that an event of the slice may read or change; no merged ones. */
   customers: Map<string, CustomerRecord>
   /** Distinct ids with a tombstone. */
   deleted: Set<string>
