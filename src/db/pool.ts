@@ -119,6 +119,17 @@ function processIdOf(client: pg.PoolClient): number {
   return (client as unknown as { processID: number }).processID // not in the driver's types
 }
 
+/**
+ * Work of one transaction whose statements are sent one behind the other. Nothing of it is under way any more when an error is
+ * thrown; of several errors it is the one that caused the others, not "transaction is aborted".
+ */
+export async function together<Result>(work: readonly Promise<Result>[]): Promise<Result[]> {
+  const results = await Promise.allSettled(work)
+  const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []))
+  if (errors.length > 0) throw errors.find((error) => sqlState(error) !== '25P02') ?? errors[0]
+  return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+}
+
 /** The five-character SQLSTATE of a PostgreSQL error, or undefined. */
 export function sqlState(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined

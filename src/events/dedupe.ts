@@ -16,15 +16,18 @@ export interface Deduped {
   differing: LoggedEvent[]
 }
 
-/** Leaves out what was applied before, and all but the first of equal uuids in the slice. */
-export function freshOf(rows: readonly LogRow[], stream: Stream): Deduped {
+/** Body hashes by uuid. */
+export type SeenBefore = ReadonlyMap<string, bigint>
+
+/** Leaves out what was applied before, and all but the first of equal uuids in the slice. `seen`: applied since the rows were read. */
+export function freshOf(rows: readonly LogRow[], stream: Stream, seen: SeenBefore = nothing): Deduped {
   const first = new Map<string, bigint>()
   const deduped: Deduped = { fresh: [], duplicates: 0, differing: [] }
   for (const row of rows) {
     // Written by normalise() in the version of that time; types of new fields are optional.
     const payload = JSON.parse(row.text) as EventPayload
     const hash = bodyHash(row.text, payload, row.receivedAt)
-    const known = row.seen?.bodyHash ?? first.get(row.uuid)
+    const known = row.seen?.bodyHash ?? seen.get(row.uuid) ?? first.get(row.uuid)
     if (known === undefined) {
       first.set(row.uuid, hash)
       deduped.fresh.push({ event: loggedEventOf(row, payload, stream), bodyHash: hash })
@@ -35,6 +38,8 @@ export function freshOf(rows: readonly LogRow[], stream: Stream): Deduped {
   }
   return deduped
 }
+
+const nothing: SeenBefore = new Map()
 
 export function loggedEventOf(
   { uuid, distinctId, appId, receivedAt }: LogRow,

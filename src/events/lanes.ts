@@ -30,7 +30,8 @@ export async function runLanes<State, Decision extends { outcomes: EventOutcome[
   // Whoever starts a worker has most often corrected something. When the database is away, the time still passes.
   await resumeLanes(pool).catch(() => {})
   const work = { pool, reading, projection, consumers, months: new Set<number>() }
-  const robin = roundRobin((lane) => takeTurn({ work, owner, clock, log, observe }, lane))
+  const isAlone = () => robin.isQueueEmpty()
+  const robin = roundRobin((lane) => takeTurn({ work, owner, clock, log, observe, isAlone }, lane))
   await watchLanes({ url, pool, owner, clock, log, signal, wake: robin.wake })
   await robin.stop()
   // Left undone, others take the lanes when the leases have ended.
@@ -99,6 +100,7 @@ function roundRobin(take: (lane: LaneMemory) => Promise<Next>) {
 
   return {
     wake,
+    isQueueEmpty: () => queue.length === 0,
     /** Resolves when the turns under way have ended. */
     async stop() {
       stopping = true

@@ -1,7 +1,8 @@
-import { type Pool, sqlState, type Tx } from '../db/pool.ts'
+import { type Pool, type Tx, together } from '../db/pool.ts'
 import { assert, must } from '../kernel/assert.ts'
+import { type Ahead, isFull, startAhead, takeAhead } from './ahead.ts'
 import type { Noted } from './count-warnings.ts'
-import { type Fresh, freshOf } from './dedupe.ts'
+import { type Fresh, freshOf, type SeenBefore } from './dedupe.ts'
 import { type EventRow, insertEvents, insertSeen } from './effects-store.ts'
 import { eventRowOf, laneEventOf, warningsOf } from './event-row.ts'
 import { type Cursor, cursorBehind, type HeldLane, type LogRow, moveCursor, readSlice } from './lane-store.ts'
@@ -33,7 +34,18 @@ export interface SliceWork<State, Decision extends { outcomes: EventOutcome[] }>
  * `empty`: nothing to take. `unsafe`: rows are there whose place in the order is not final yet. `lost`: another worker has
  * the lane and nothing was written. `applied`: committed, and the lane's cursor now stands behind the slice.
  */
-export type SliceResult = { kind: 'empty' | 'unsafe' | 'lost' } | ({ kind: 'applied'; cursor: Cursor } & SliceCounts)
+export type SliceResult =
+  | { kind: 'empty' | 'unsafe' | 'lost' }
+  | ({ kind: 'applied'; cursor: Cursor; ahead: Ahead | null } & SliceCounts)
+
+export interface SliceOptions {
+  /** Takes no more rows than this. */
+  rowsMax?: number
+  /** Given by the slice before this one. */
+  ahead?: Ahead | null
+  /** Whether the next slice may be read while this one is written, where this one is full. */
+  readAhead?: boolean
+}
 
 export interface SliceCounts {
   /** Rows taken from the log; what was neither a duplicate nor dropped is applied. */
@@ -60,13 +72,16 @@ export async function applySlice<State, Decision extends { outcomes: EventOutcom
   work: SliceWork<State, Decision>,
   lane: HeldLane,
   stream: Stream,
-  rowsMax = Number.POSITIVE_INFINITY,
+  { rowsMax = Number.POSITIVE_INFINITY, ahead = null, readAhead = false }: SliceOptions = {},
 ): Promise<SliceResult> {
-  const { rows, unsafe } = await work.reading.connected((client) => readSlice(client, lane, stream))
+  const { rows, unsafe, seen } = (await takeAhead(ahead, lane, stream)) ?? {
+    ...(await work.reading.connected((client) => readSlice(client, lane, stream))),
+    seen: undefined,
+  }
   if (rows.length === 0) return { kind: unsafe ? 'unsafe' : 'empty' }
   const taken = rows.slice(0, rowsMax)
   try {
-    return await applyRows(work, lane, stream, taken)
+    return await applyRows(work, lane, stream, { rows: taken, seen, readAhead: readAhead && isFull(taken) })
   } catch (error) {
     // Somebody may have dropped one.
     work.months.clear()
@@ -78,11 +93,11 @@ async function applyRows<State, Decision extends { outcomes: EventOutcome[] }>(
   work: SliceWork<State, Decision>,
   lane: HeldLane,
   stream: Stream,
-  rows: readonly LogRow[],
+  { rows, seen, readAhead }: { rows: readonly LogRow[]; seen: SeenBefore | undefined; readAhead: boolean },
 ): Promise<SliceResult> {
   const { pool, projection, consumers } = work
   const last = must(rows.at(-1), 'a slice has rows')
-  const { fresh, duplicates, differing } = freshOf(rows, stream)
+  const { fresh, duplicates, differing } = freshOf(rows, stream, seen)
   await ensureMonths(work, fresh)
 
   const events = fresh.map(({ event }) => event)
@@ -91,7 +106,7 @@ async function applyRows<State, Decision extends { outcomes: EventOutcome[] }>(
   if (state?.kind === 'too_large') {
     const after = must(events[state.fits], 'a part of the slice fits')
     const end = rows.findIndex(({ uuid }) => uuid === after.uuid)
-    return applyRows(work, lane, stream, rows.slice(0, end))
+    return applyRows(work, lane, stream, { rows: rows.slice(0, end), seen, readAhead: false })
   }
   const decision = state && projection.decide(lane.scope, state.loaded, events)
   const outcomes = decision?.outcomes ?? []
@@ -99,6 +114,7 @@ async function applyRows<State, Decision extends { outcomes: EventOutcome[] }>(
   const applied = outcomes.filter(({ kind }) => kind === 'applied').length
 
   const cursor = cursorBehind(last)
+  let ahead: Ahead | null = null
   const committed = await pool.transaction(async (tx) => {
     const before = await moveCursor(tx, lane, { stream, to: cursor, events: applied })
     if (before === null) return false
@@ -108,6 +124,7 @@ async function applyRows<State, Decision extends { outcomes: EventOutcome[] }>(
       ...(decision ? [projection.write(tx, lane.scope, decision, positions)] : []),
       ...insertWarnings(tx, lane.scope, [...noted, ...differing.map((event) => ({ event, warning: differs }))]),
     ])
+    if (readAhead) ahead = startAhead(work.reading, lane, { stream, from: cursor, applied: eventRows })
     if (laneEvents.length > 0) for (const consumer of consumers) await consumer(tx, lane.scope, laneEvents)
     return true
   })
@@ -115,6 +132,7 @@ async function applyRows<State, Decision extends { outcomes: EventOutcome[] }>(
   return {
     kind: 'applied',
     cursor,
+    ahead,
     read: rows.length,
     applied,
     dropped: events.length - applied,
@@ -187,11 +205,4 @@ function place(fresh: readonly Fresh[], outcomes: readonly EventOutcome[], befor
 function writeEvents(tx: Tx, { scope }: HeldLane, stream: Stream, rows: readonly EventRow[]): Promise<void>[] {
   if (rows.length === 0) return []
   return [insertSeen(tx, scope, rows), insertEvents(tx, scope, rows, { historical: stream === 'historical' })]
-}
-
-/** Statements sent one behind the other. Of several errors the one that caused the others: not "transaction is aborted". */
-async function together(writes: Promise<unknown>[]): Promise<void> {
-  const results = await Promise.allSettled(writes)
-  const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []))
-  if (errors.length > 0) throw errors.find((error) => sqlState(error) !== '25P02') ?? errors[0]
 }

@@ -11,6 +11,7 @@ import {
   smallSliceEveryMs,
   staleTurnsMax,
 } from '../kernel/limits.ts'
+import type { Ahead } from './ahead.ts'
 import { type Breaker, closed, halfOpen, reasonToStop, rowDied, rowsApplied } from './breaker.ts'
 import { bury } from './bury.ts'
 import { acquireLane, forgetStop, type HeldLane } from './lane-store.ts'
@@ -40,12 +41,14 @@ export interface LaneMemory {
   /** For the row that a slice of the stream fails on. */
   searches: Record<Stream, Search | null>
   breaker: Breaker
+  /** For the next turn only. */
+  ahead: Ahead | null
 }
 
 export function forgetful(id: number): LaneMemory {
   return {
     ...{ id, held: null, heldUntil: 0, turns: 0, failures: 0, stale: 0, unsafe: 0 },
-    ...{ searches: { live: null, historical: null }, breaker: closed },
+    ...{ searches: { live: null, historical: null }, breaker: closed, ahead: null },
   }
 }
 
@@ -58,6 +61,8 @@ export interface TurnOptions<State, Decision extends { outcomes: EventOutcome[] 
   clock: Clock
   log: Log
   observe: (slice: SliceReport) => void
+  /** Whether no other lane waits for its turn: then the next slice may be read already. So few lanes at a time hold rows. */
+  isAlone: () => boolean
 }
 
 /** One turn of a lane: a slice of live events; of historical ones when there are none, and first at every tenth turn. */
@@ -90,6 +95,8 @@ async function tryTurn<State, Decision extends { outcomes: EventOutcome[] }>(
 ): Promise<Next> {
   const { work, owner, clock } = options
   const startedAt = clock.now()
+  const { ahead } = lane
+  lane.ahead = null
   if (lane.held === null || startedAt >= lane.heldUntil) {
     lane.held = await work.pool.connected((client) => acquireLane(client, lane.id, owner))
     lane.heldUntil = startedAt + laneLeaseMs
@@ -101,9 +108,11 @@ async function tryTurn<State, Decision extends { outcomes: EventOutcome[] }>(
   let unsafe = false
   const order = lane.turns++ % 10 === 9 ? (['historical', 'live'] as const) : (['live', 'historical'] as const)
   for (const stream of order) {
-    const result = await applySlice(work, held, stream, sliceRows(lane.searches[stream]))
+    const rowsMax = sliceRows(lane.searches[stream])
+    const result = await applySlice(work, held, stream, { rowsMax, ahead, readAhead: options.isAlone() })
     if (result.kind === 'applied') {
       held.cursors[stream] = result.cursor
+      lane.ahead = result.ahead
       Object.assign(lane, { heldUntil: startedAt + laneLeaseMs, failures: 0, stale: 0, unsafe: 0 })
       const searching = lane.searches[stream] !== null
       lane.searches[stream] = afterSuccess(lane.searches[stream], result.read)
