@@ -129,6 +129,8 @@ export const segmentCountMax = 1_000_000
 export const segmentSumMax = 1e15
 /** Customers that one step between two slices looks at, and how long nobody looks for steps to take. */
 export const segmentStepCustomers = 256
+/** Customers of a slice that are looked at together, while others are read and written. */
+export const segmentPartCustomers = 250
 export const segmentSweepMs = 500
 /** When a customer that cannot be looked at is tried again: after a second, and after twice as long each time, up to an hour. */
 export const segmentAsideMsMin = 1000

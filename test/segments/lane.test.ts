@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { auditSegments, patchProperties } from '../../src/customers/index.ts'
+import { segmentPartCustomers } from '../../src/kernel/limits.ts'
 import type { Scope } from '../../src/tenancy/index.ts'
 import { segmentLane } from './world.ts'
 
@@ -46,6 +47,28 @@ describe('events', () => {
       [scope.scopeId],
     )
     assert.equal(row?.member_count, 1n)
+  })
+
+  test('of more customers in a slice than are looked at together each one is, and all are told in the order of their events', async () => {
+    const scope = await lane.scope()
+    await lane.define(scope, twice)
+    await lane.define(scope, paying, 'P')
+    await lane.settle(scope)
+    const count = 2 * segmentPartCustomers + 3
+    const pays = { $set: { plan: 'pro' } }
+    const each = Array.from({ length: count }, (_, n) => ({ distinctId: `u${n}` }))
+    await lane.send(scope, [...each, ...each.map((one, n) => (n % 3 === 0 ? { ...one, properties: pays } : one))])
+    const counts = await pool.query(
+      'select member_count::int as n from segment_version where scope_id = $1 order by id',
+      [scope.scopeId],
+    )
+    assert.deepEqual(counts, [{ n: count }, { n: Math.ceil(count / 3) }])
+    const positions = heard.filter(({ scopeId }) => scopeId === scope.scopeId).map(({ pos }) => Number(pos))
+    assert.equal(positions.length, count + Math.ceil(count / 3))
+    assert.deepEqual(
+      positions,
+      positions.toSorted((a, b) => a - b),
+    )
   })
 
   test('imported events count too, and say so', async () => {

@@ -1,7 +1,7 @@
-import type { Tx } from '../../db/pool.ts'
+import { type Tx, together } from '../../db/pool.ts'
 import type { Consumer, LaneEvent } from '../../events/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { segmentStepCustomers } from '../../kernel/limits.ts'
+import { segmentPartCustomers, segmentStepCustomers } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { directivesOf } from '../directives.ts'
 import { accessEvent } from './access.ts'
@@ -41,9 +41,22 @@ async function look(
   // Whatever merges customers marks them.
   const areCurrent = header.marked.length === 0
   const moment = { now, walkedTo: header.walkedTo, position: async () => last, areCurrent }
-  const processed = await processVisits(tx, scope, set, visits, moment)
-  tellProblems(log, scope, processed)
-  return processed.transitions
+  const parts = areCurrent && !set.hasPending ? partsOf(visits) : [visits]
+  const processed = await together(parts.map((part) => processVisits(tx, scope, set, part, moment)))
+  for (const one of processed) tellProblems(log, scope, one)
+  return processed.flatMap(({ transitions }) => transitions).sort((a, b) => Number(a.pos - b.pos))
+}
+
+/**
+ * Customers who have nothing to do with one another, in parts: while some are computed here, PostgreSQL reads and writes others.
+ * In the order of their ids, in which whoever writes several of them locks them.
+ */
+function partsOf(visits: readonly Visit[]): Visit[][] {
+  const sorted = visits.toSorted((a, b) => (a.customerId < b.customerId ? -1 : 1))
+  const parts: Visit[][] = []
+  for (let at = 0; at < sorted.length; at += segmentPartCustomers)
+    parts.push(sorted.slice(at, at + segmentPartCustomers))
+  return parts
 }
 
 /** Those of the slice's own customers, such as a merge it has made: others are a step's, which no event is blamed for. */
