@@ -1,4 +1,5 @@
 import type { Tx } from '../db/pool.ts'
+import { selectLedgerClock } from '../entitlements/index.ts'
 import { must } from '../kernel/assert.ts'
 import { storeUnreadMsMax } from '../kernel/limits.ts'
 import { seal } from '../kernel/seal.ts'
@@ -16,15 +17,20 @@ interface Written {
   isSuperseded: boolean
 }
 
-/** The lineage of a verified purchase, locked, with what was verified written into it as far as that is not older. */
+/**
+ * The lineage of a verified purchase, locked, with what was verified written into it as far as that is not older; and the instant
+ * at which it was, for all that follows. It is not before the lock: by an earlier one, what somebody else has ended while we
+ * waited would not be over yet.
+ */
 export async function applyState(
   tx: Tx,
   app: StoreApp,
   purchase: VerifiedPurchase,
-  { sealingKey, now }: { sealingKey: Buffer; now: Ms },
-): Promise<Lineage> {
+  { sealingKey }: { sealingKey: Buffer },
+): Promise<{ lineage: Lineage; now: Ms }> {
   const place = placeOf(app, purchase)
-  const lineage = await lockLineage(tx, place, purchase, now)
+  const lineage = await lockLineage(tx, place, purchase, await selectLedgerClock(tx, app.scope))
+  const now = await selectLedgerClock(tx, app.scope)
   const written: Written[] = []
   for (const transaction of purchase.transactions) {
     const tokenSealed =
@@ -46,11 +52,11 @@ export async function applyState(
 
   const own = written.find(({ transaction }) => transaction.evidenceKey === purchase.evidenceKey)
   // What another purchase took the place of says nothing of the whole any more.
-  if (purchase.version < lineage.version || own?.isSuperseded) return lineage
+  if (purchase.version < lineage.version || own?.isSuperseded) return { lineage, now }
   const extra = lineage.ownerDeleted && purchase.extra !== null ? withoutPersonal(purchase.extra) : purchase.extra
   await updateLineageState(tx, lineage, { ...purchase, extra, nextCheckAt: nextCheckOf(purchase, now) })
   const { status, version, accountToken } = purchase
-  return { ...lineage, status, version, accountToken: lineage.accountToken ?? accountToken }
+  return { lineage: { ...lineage, status, version, accountToken: lineage.accountToken ?? accountToken }, now }
 }
 
 /** Nothing that still gives something stays unread for longer than a week, whatever was told of it. */

@@ -1,6 +1,5 @@
 import { byDistinctId, type Customer, getCustomer, resolveOrCreate, survivorsOf } from '../customers/index.ts'
 import type { Tx } from '../db/pool.ts'
-import { selectLedgerClock } from '../entitlements/index.ts'
 import { appendFacts } from '../events/index.ts'
 import { must } from '../kernel/assert.ts'
 import { claimDays, dayMs } from '../kernel/limits.ts'
@@ -63,8 +62,7 @@ export async function attach(
   purchase: VerifiedPurchase,
   distinctId: string | null,
 ): Promise<Attached> {
-  const now = await selectLedgerClock(tx, app.scope)
-  const lineage = await applyState(tx, app, purchase, { sealingKey: services.sealingKey, now })
+  const { lineage, now } = await applyState(tx, app, purchase, { sealingKey: services.sealingKey })
   const periods = await selectPeriods(tx, lineage, periodsLookedAt)
   const state: State = { tx, services, app, purchase, lineage, periods, now }
   const owner = await ownerOf(state)

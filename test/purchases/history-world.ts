@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Tx } from '../../src/db/pool.ts'
 import { createProduct, ensureEntryPartitions, verifyLedger } from '../../src/entitlements/index.ts'
 import { type AttachServices, attach } from '../../src/purchases/attach.ts'
 import { selectLineagesOf } from '../../src/purchases/lineage-store.ts'
@@ -29,10 +31,20 @@ export interface Standing {
   periods: Period[]
 }
 
+export interface When {
+  now: number
+  asked: boolean
+  tx?: Tx
+}
+
 export interface Histories extends AsyncDisposable {
   prepare: (store: DeviceStore) => Promise<HistoryWorld>
-  /** What was verified, at the instant `now`, as a call of the owner or as a notification. */
-  apply: (world: HistoryWorld, purchase: VerifiedPurchase, when: { now: number; asked: boolean }) => Promise<void>
+  /** What was verified, at the instant `now`, as a call of the owner or as a notification; in a transaction of its own unless told. */
+  apply: (world: HistoryWorld, purchase: VerifiedPurchase, when: When) => Promise<void>
+  /** Holds the purchases of the world while `work` runs, until `work` has committed what it wrote in the transaction. */
+  holding: (world: HistoryWorld, work: (tx: Tx) => Promise<void>) => Promise<void>
+  /** Until somebody waits for a lock. */
+  somebodyWaits: () => Promise<void>
   standing: (world: HistoryWorld, end: number) => Promise<Standing>
   /** The ledger agrees with its entries. */
   assertLedger: () => Promise<void>
@@ -75,9 +87,26 @@ export async function openHistories(begins: number): Promise<Histories> {
       return { app, mapped }
     },
 
-    async apply({ app }, purchase, { now, asked }) {
+    async apply({ app }, purchase, { now, asked, tx: given }) {
       await setClock(app.scope.scopeId, Math.max(0, now - Date.now()))
-      await pool.transaction((tx) => attach(tx, services, app, purchase, asked ? 'ada' : null))
+      const work = (tx: Tx) => attach(tx, services, app, purchase, asked ? 'ada' : null)
+      await (given ? work(given) : pool.transaction(work))
+    },
+
+    holding: ({ app }, work) =>
+      pool.transaction(async (tx) => {
+        await tx.query('select from store_lineage where scope_id = $1 for update', [app.scope.scopeId])
+        await work(tx)
+      }),
+
+    async somebodyWaits() {
+      for (;;) {
+        const waiting = await pool.query(
+          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+        if (waiting.length > 0) return
+        await sleep(5)
+      }
     },
 
     async standing({ app }, end) {

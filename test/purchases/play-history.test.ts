@@ -4,7 +4,7 @@ import { must } from '../../src/kernel/assert.ts'
 import { interpret } from '../../src/purchases/google/interpret.ts'
 import { parsePurchase } from '../../src/purchases/google/parse.ts'
 import fc from '../harness/random.ts'
-import { assertSound, dayMs, type HistoryWorld, minuteMs, openHistories } from './history-world.ts'
+import { assertSound, dayMs, type HistoryWorld, minuteMs, openHistories, type When } from './history-world.ts'
 import { chainOf, type History, historyOf, type Step, shownAt } from './play-model.ts'
 
 const begins = Date.now()
@@ -17,12 +17,7 @@ interface Reading {
 }
 
 /** Applies what a read at `reading.at` shows, at the instant `now`, as a call of the owner or as a notification. */
-async function apply(
-  world: HistoryWorld,
-  history: History,
-  reading: Reading,
-  when: { now: number; asked: boolean },
-): Promise<void> {
+async function apply(world: HistoryWorld, history: History, reading: Reading, when: When): Promise<void> {
   const body = shownAt(history, reading.token, reading.at)
   if (body === null) return
   const purchase = must(parsePurchase('subscription', body, reading.at) ?? undefined, 'as Google documents')
@@ -105,5 +100,25 @@ test('any order, repetition, loss and delay of readings ends in the access and t
     ),
     { numRuns: runs, examples: [[10, [{ kind: 'renew', days: 1 }], []]] },
   )
+  await histories.assertLedger()
+})
+
+test('what is told of a plan while another takes its place waits, and does not give it back', async () => {
+  const end = begins + 10 * dayMs
+  const history = historyOf('waiting', [{ kind: 'change', days: 3 }], { begins, end })
+  const [old = '', next = ''] = history.tokens
+  const world = await histories.prepare('playstore')
+  await apply(world, history, { token: old, at: begins }, { now: begins, asked: true })
+  const now = begins + 5 * dayMs
+  let late: Promise<void> | undefined
+  await histories.holding(world, async (tx) => {
+    late = apply(world, history, { token: old, at: begins + dayMs }, { now, asked: false })
+    await histories.somebodyWaits()
+    await apply(world, history, { token: next, at: now }, { now, asked: true, tx })
+  })
+  await late
+  const standing = await histories.standing(world, now + minuteMs)
+  assert.equal(standing.grants.length, 1)
+  assertSound(standing, history.orders, { keyOf: ({ orderId }) => orderId ?? '', end: now + minuteMs, graceMs: 0 })
   await histories.assertLedger()
 })

@@ -1,3 +1,4 @@
+import { selectLedgerClock } from '../../entitlements/index.ts'
 import { hourMs } from '../../kernel/limits.ts'
 import { type DueLineage, extendLeases } from '../lifecycle-store.ts'
 import { type Lineage, lockLineageById } from '../lineage-store.ts'
@@ -15,10 +16,12 @@ export function lineageOf({ pool }: Services, app: StoreApp, { id }: DueLineage)
 }
 
 /** The store could not be asked about a subscription that may have been renewed: it goes on for the lease, once. */
-export async function lease({ pool }: Services, app: StoreApp, { id }: DueLineage, now: Ms): Promise<void> {
+export async function lease({ pool }: Services, app: StoreApp, { id }: DueLineage): Promise<void> {
   await pool.transaction(async (tx) => {
     const lineage = await lockLineageById(tx, app.scope, id)
     if (!lineage) return
+    // After the lock, as in applyState.
+    const now = await selectLedgerClock(tx, app.scope)
     const extended = await extendLeases(tx, lineage, { now, leaseMs: app.settings.pollLeaseHours * hourMs })
     if (extended.length === 0 || lineage.ownerId === null) return
     const periods = await selectPeriods(tx, lineage, periodsLookedAt)

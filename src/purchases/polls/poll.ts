@@ -40,7 +40,7 @@ async function poll(parts: PollParts, due: DueLineage): Promise<void> {
   if (processed.kind === 'done') return
   const now = services.clock.now() + app.clockOffsetMs
   if (processed.kind !== 'again') return postponeLineage(services.pool, due, null)
-  await lease(services, app, due, now)
+  await lease(services, app, due)
   const ended = await endOfPaid(services, app, due)
   const next = ended === null || ended > now ? now + retryMs : afterEndOf(ended, now)
   await postponeLineage(services.pool, due, Math.min(next, now + retryMsMax))
