@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8'
 import type pino from 'pino'
 import { readConfig } from '../config.ts'
 import { isRetryable } from '../db/pool.ts'
@@ -9,6 +10,7 @@ import { start } from '../start.ts'
 
 /** `start`: runs until it is told to stop. */
 export async function serve(): Promise<void> {
+  collectLater()
   const config = readConfig()
   const log = openLog({ level: config.logLevel })
   const stop = stopSignal(log)
@@ -23,6 +25,16 @@ export async function serve(): Promise<void> {
   await stopping
   await service?.[Symbol.asyncDispose]()
   log.info('stopped')
+}
+
+/**
+ * Old objects are marked once three fifths of what may be added to them have been. By itself V8 begins as soon as less is
+ * left than young objects could fill, and on a machine with memory those may fill more than that from the first: under load
+ * it marked 45 MB three times a second. The limit itself stays what it was. One event cost 36 us in Node instead of 44.
+ */
+function collectLater(): void {
+  setFlagsFromString('--incremental-marking-soft-trigger=60')
+  setFlagsFromString('--incremental-marking-hard-trigger=90')
 }
 
 function wordsOf(error: unknown): string {

@@ -9,6 +9,15 @@ const textOid = 25
 /** A null element has this length and no bytes. */
 const nullLength = -1
 
+/**
+ * Rows of arrays that are parameters `$first`, `$first + 1` and so on, as `item`: the column's name with the type of its elements.
+ * As functions of a `from` each array becomes a table of its own first: 1.5 us for a row of sixteen columns instead of 0.8.
+ */
+export function itemsOf(first: number, columns: Record<string, string>): string {
+  const each = Object.entries(columns).map(([name, type], i) => `unnest($${first + i}::${type}[]) as ${name}`)
+  return `(select ${each.join(', ')}) item`
+}
+
 /** `text[]`. Text must be storable: no NUL, no lone surrogates. */
 export function texts(values: readonly (string | null)[]): Buffer {
   let bytes = 0

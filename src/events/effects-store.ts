@@ -1,4 +1,4 @@
-import { bools, float8s, int4s, int8s, texts, uuids } from '../db/binary-array.ts'
+import { bools, float8s, int4s, int8s, itemsOf, texts, uuids } from '../db/binary-array.ts'
 import type { Tx } from '../db/pool.ts'
 import { raw } from '../db/raw.ts'
 import type { Scope } from '../tenancy/index.ts'
@@ -33,7 +33,7 @@ const seen = {
   text: `
     insert into event_seen (scope_id, uuid, pos, received_day, body_hash)
     select $1::int, uuid, pos, date '1970-01-01' + day, body_hash
-    from unnest($2::uuid[], $3::bigint[], $4::int[], $5::bigint[]) as item (uuid, pos, day, body_hash)`,
+    from ${itemsOf(2, { uuid: 'uuid', pos: 'bigint', day: 'int', body_hash: 'bigint' })}`,
 }
 
 /** Its primary key is the last guard of exactly once: what was applied before fails here, it is not skipped. */
@@ -57,10 +57,24 @@ const events = {
       props, trust, recognised, historical, merge, journey_origin, warnings)
     select $1::int, pos, uuid, customer_id, distinct_id, app_id, name, ${instant('at')}, ${instant('received_at')}, value, entity_id,
       props::jsonb, trust, recognised, $2::bool, merge::jsonb, journey_origin::jsonb, warnings::jsonb
-    from unnest($3::bigint[], $4::uuid[], $5::uuid[], $6::text[], $7::text[], $8::text[], $9::float8[], $10::float8[],
-        $11::float8[], $12::text[], $13::text[], $14::int[], $15::bool[], $16::text[], $17::text[], $18::text[])
-      as item (pos, uuid, customer_id, distinct_id, app_id, name, at, received_at,
-        value, entity_id, props, trust, recognised, merge, journey_origin, warnings)`,
+    from ${itemsOf(3, {
+      pos: 'bigint',
+      uuid: 'uuid',
+      customer_id: 'uuid',
+      distinct_id: 'text',
+      app_id: 'text',
+      name: 'text',
+      at: 'float8',
+      received_at: 'float8',
+      value: 'float8',
+      entity_id: 'text',
+      props: 'text',
+      trust: 'int',
+      recognised: 'bool',
+      merge: 'text',
+      journey_origin: 'text',
+      warnings: 'text',
+    })}`,
 }
 
 export async function insertEvents(
