@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import type { Tx } from '../../src/db/pool.ts'
 import {
   attachProduct,
   attachPurchase,
   createBalances,
   createProduct,
+  endPurchase,
   getProduct,
   movePurchaseEnd,
+  refundPart,
   registerEntity,
 } from '../../src/entitlements/index.ts'
 import { must } from '../../src/kernel/assert.ts'
 import type { Scope } from '../../src/tenancy/index.ts'
+import { somebodyWaits } from '../harness/waits.ts'
 import { factsIn, findings, openLedger, type Spender, totals, untilAnswered } from './world.ts'
 
 const ledger = await openLedger()
@@ -170,3 +174,61 @@ test('entities of what was bought get no period after what is paid, grace or not
     ['a', 'b', 'c'].map((entity) => [entity, renewedUntil, renewedUntil]),
   )
 })
+
+/** What the store said while a seat was being registered, its transaction not ended yet. */
+const said = {
+  ended: (tx: Tx, scope: Scope) => endPurchase(tx, scope, 'purchase:1', { note: 'revoked' }),
+  moved: (tx: Tx, scope: Scope) =>
+    movePurchaseEnd(tx, scope, 'purchase:1', { expiresAt: laterMs, paidUntil: laterMs, note: null }),
+  refunded: (tx: Tx, scope: Scope) => refundPart(tx, scope, 'purchase:1', { parts: 1, of: 5, note: 'refunded' }),
+}
+const laterMs = Date.now() + 9_000_000
+
+for (const seatsBefore of [0, 1]) {
+  test(`what a store takes back of ${seatsBefore} seats, it takes of the one that is made meanwhile`, async () => {
+    const made = {
+      ended: await whileSeatIsMade(seatsBefore, said.ended),
+      moved: await whileSeatIsMade(seatsBefore, said.moved),
+      refunded: await whileSeatIsMade(seatsBefore, said.refunded),
+    }
+    for (const { revoked_at_ms: at, remaining } of made.ended) assert.deepEqual([at !== null, remaining], [true, 0n])
+    for (const { expires_at_ms: at } of made.moved) assert.equal(Number(at), laterMs)
+    for (const { remaining } of made.refunded) assert.equal(remaining, 4n)
+  })
+}
+
+/** Gives the seats of a purchase of which the store said something while the last of them was registered. */
+async function whileSeatIsMade(before: number, say: (tx: Tx, scope: Scope) => Promise<void>) {
+  const scope = await ledger.scope()
+  await ledger.feature(scope)
+  const customerId = await ledger.customer(scope, 'u')
+  const terms = { allowance: 5, unlimited: false, interval: null, rollover: null }
+  await pool.transaction((tx) =>
+    createProduct(tx, scope, {
+      ...{ key: 'team', name: 'Team', type: 'subscription', stores: [] },
+      grants: [{ feature: 'exports', ...terms, entity_scoped: true, max_entities: 3 }],
+    }),
+  )
+  await pool.transaction(async (tx) => {
+    const product = await getProduct(tx, [scope], 'team', 'product')
+    const about = { customerId, product, ref: 'purchase:1', rank: 0 as const, quantity: 1 }
+    await attachPurchase(tx, scope, { ...about, startsAt: Date.now(), expiresAt: laterMs - 1000, paidUntil: null })
+  })
+  const register = (tx: Tx, entityId: string) =>
+    registerEntity(tx, scope, { customerId, feature: 'exports', entityId }, 'key_test')
+  for (let i = 0; i < before; i++) await pool.transaction((tx) => register(tx, `before ${i}`))
+  const saying = await pool.transaction(async (tx) => {
+    await register(tx, 'meanwhile')
+    const going = pool.transaction((other) => say(other, scope))
+    await Promise.race([somebodyWaits(pool), going])
+    return { going }
+  })
+  await saying.going
+  assert.deepEqual(await findings(pool, scope), [])
+  const made = await pool.query<{ revoked_at_ms: bigint | null; remaining: bigint; expires_at_ms: bigint }>(
+    'select revoked_at_ms, remaining, expires_at_ms from ledger_grant where scope_id = $1',
+    [scope.scopeId],
+  )
+  assert.equal(made.length, before + 1)
+  return made
+}

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Tx } from '../../src/db/pool.ts'
 import { createProduct, ensureEntryPartitions, verifyLedger } from '../../src/entitlements/index.ts'
 import { type AttachServices, attach } from '../../src/purchases/attach.ts'
@@ -8,6 +7,7 @@ import { type Period, selectPeriods } from '../../src/purchases/period-store.ts'
 import { defaultSettings } from '../../src/purchases/settings.ts'
 import { isOpen } from '../../src/purchases/sync-grants.ts'
 import type { DeviceStore, MappedProduct, StoreApp, VerifiedPurchase } from '../../src/purchases/types.ts'
+import { somebodyWaits } from '../harness/waits.ts'
 import { openLedger } from '../ledger/world.ts'
 
 export const dayMs = 24 * 3600_000
@@ -99,15 +99,7 @@ export async function openHistories(begins: number): Promise<Histories> {
         await work(tx)
       }),
 
-    async somebodyWaits() {
-      for (;;) {
-        const waiting = await pool.query(
-          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-        )
-        if (waiting.length > 0) return
-        await sleep(5)
-      }
-    },
+    somebodyWaits: () => somebodyWaits(pool),
 
     async standing({ app }, end) {
       const { scope } = app

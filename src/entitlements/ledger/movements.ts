@@ -18,6 +18,7 @@ import {
   showDrained,
   updateMoved,
 } from './movements-store.ts'
+import { selectAccountsOfRef, selectGrantsOfRef } from './purchases-store.ts'
 import { type RefillRow, writeRefills, writeRollover } from './usage-write-store.ts'
 
 /** Accounts under their locks, with all grants that have not ended; entities are not read. */
@@ -40,6 +41,22 @@ export async function holdGrants(tx: Tx, scope: Scope, grantIds: bigint[]): Prom
     if (!after.every((place) => ids.includes(place.account_id))) continue
     const named = [...grantIds, ...after.flatMap((place) => place.rolled_from ?? [])]
     return loadHeld(tx, scope, locked, named)
+  }
+  throw refuse('service_unavailable')
+}
+
+/**
+ * The same for all that a source of grants gave, by their ids, and for the accounts whose entities it may still give more: what
+ * they get meanwhile is waited for, and is among them.
+ */
+export async function holdSource(tx: Tx, scope: Scope, ref: string): Promise<Held & { ids: bigint[] }> {
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const before = await selectAccountsOfRef(tx, scope, ref)
+    const locked = await lockAccountsById(tx, scope, before)
+    const after = await selectAccountsOfRef(tx, scope, ref)
+    if (!after.every((id) => before.includes(id))) continue
+    const ids = await selectGrantsOfRef(tx, scope, ref)
+    return { ids, ...(await loadHeld(tx, scope, locked, ids)) }
   }
   throw refuse('service_unavailable')
 }

@@ -2,8 +2,9 @@ import type { Tx } from '../../db/pool.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { decideRevoke } from '../engine/revoke.ts'
 import type { Account, Change, Grant, Ms } from '../types.ts'
-import { holdGrants, writeMovements } from './movements.ts'
-import { selectGrantsOfRef, updateTermsEnd } from './purchases-store.ts'
+import { advanceAccounts } from './grants-store.ts'
+import { holdSource, writeMovements } from './movements.ts'
+import { updateTermsEnd } from './purchases-store.ts'
 
 interface Why {
   /** For the ledger: what the store said. */
@@ -12,10 +13,9 @@ interface Why {
 
 /** Takes back at once what a source of grants gave; spent units stay spent. In the caller's transaction. */
 export async function endPurchase(tx: Tx, scope: Scope, ref: string, why: Why): Promise<void> {
-  const now = await move(tx, scope, ref, why, (account, grant, at) =>
-    decideRevoke(account, grant.id, { now: at, at: null }),
-  )
-  await updateTermsEnd(tx, scope, ref, { at: now })
+  const held = await holdSource(tx, scope, ref)
+  await move(tx, scope, held, why, (account, grant) => decideRevoke(account, grant.id, { now: held.now, at: null }))
+  await moveTerms(tx, scope, ref, held, { at: held.now })
 }
 
 /**
@@ -28,7 +28,8 @@ export async function movePurchaseEnd(
   ref: string,
   { expiresAt, paidUntil, note }: { expiresAt: Ms | null; paidUntil: Ms | null } & Why,
 ): Promise<void> {
-  await move(tx, scope, ref, { note }, (_, grant): readonly Change[] => {
+  const held = await holdSource(tx, scope, ref)
+  await move(tx, scope, held, { note }, (_, grant): readonly Change[] => {
     // No grant ends before it begins.
     const end = expiresAt === null ? null : Math.max(expiresAt, grant.effectiveAt + 1)
     if (grant.revokedAt !== null || (grant.expiresAt === end && grant.paidUntil === paidUntil)) return []
@@ -36,27 +37,41 @@ export async function movePurchaseEnd(
     const place = { account: accountId, grant: id, period: periodNo }
     return [{ kind: 'extend', ...place, delta: 0n, remaining, expiresAt: end, paidUntil }]
   })
-  await updateTermsEnd(tx, scope, ref, { at: expiresAt, paidUntil })
+  await moveTerms(tx, scope, ref, held, { at: expiresAt, paidUntil })
 }
 
-/** Gives the instant, for what is not a grant yet. */
+type Source = Awaited<ReturnType<typeof holdSource>>
+
 async function move(
   tx: Tx,
   scope: Scope,
-  ref: string,
+  { ids, now, accounts }: Source,
   { note }: Why,
-  decide: (account: Account, grant: Grant, now: Ms) => readonly Change[],
-): Promise<Ms> {
-  const ids = await selectGrantsOfRef(tx, scope, ref)
-  const { now, accounts } = await holdGrants(tx, scope, ids)
+  decide: (account: Account, grant: Grant) => readonly Change[],
+): Promise<void> {
   for (const account of accounts) {
     for (const id of ids) {
       const grant = account.grants.find((each) => each.id === id)
       if (!grant) continue
-      const changes = decide(account, grant, now)
+      const changes = decide(account, grant)
       if (changes.length > 0)
         await writeMovements(tx, scope, account, changes, { now, operationId: null, actor: null, note })
     }
   }
-  return now
+}
+
+/** What is not a grant yet. The version rises, so that no spend decided before makes one afterwards by what was offered then. */
+async function moveTerms(
+  tx: Tx,
+  scope: Scope,
+  ref: string,
+  { now, accounts }: Source,
+  ends: { at: Ms | null; paidUntil?: Ms | null },
+): Promise<void> {
+  const offering = await updateTermsEnd(tx, scope, ref, ends)
+  const later = accounts.filter(({ id }) => offering.includes(id))
+  await advanceAccounts(
+    tx,
+    later.map(({ id, version }) => ({ id, version: version + 1n, lastAt: now })),
+  )
 }

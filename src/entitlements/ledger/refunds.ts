@@ -2,7 +2,7 @@ import type { Tx } from '../../db/pool.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { decideRestore, decideShrink } from '../engine/refund.ts'
 import type { Account, Change, Ms } from '../types.ts'
-import { holdGrants, writeMovements } from './movements.ts'
+import { holdSource, writeMovements } from './movements.ts'
 import { type RefundedGrant, selectRefunded } from './refunds-store.ts'
 
 /** A part of what was bought: `parts` of `of` equal ones. */
@@ -36,13 +36,8 @@ async function move(
   { ref, note }: { ref: string; note: string | null },
   decide: (account: Account, grant: RefundedGrant, now: Ms) => readonly Change[],
 ): Promise<void> {
-  const places = await selectRefunded(tx, scope, ref)
-  const { now, accounts } = await holdGrants(
-    tx,
-    scope,
-    places.map(({ id }) => id),
-  )
-  // Read again under the locks: what was taken before they were held is known by now.
+  const { now, accounts } = await holdSource(tx, scope, ref)
+  // Under the locks: what was taken before they were held is known by now.
   const grants = await selectRefunded(tx, scope, ref)
   for (const account of accounts) {
     for (const grant of grants) {
