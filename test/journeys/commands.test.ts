@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { eventually } from '../app/project.ts'
 import { startService } from '../harness/service.ts'
+import { somebodyWaits } from '../harness/waits.ts'
 import { assertRefused } from '../workspace/api.ts'
 import { deviceDraft, newJourneyId, openStage, type Published, serverDraft } from './stage.ts'
 
@@ -100,6 +101,31 @@ describe('a journey', () => {
     const going = await stage.journey(id)
     assert.deepEqual([going.held, going.next_timer.kind], [false, 'step'])
   })
+})
+
+test('a journey that is just beginning when its customer is paused rests like those before it', async () => {
+  const of = await stage.publish(api())
+  const who = randomUUID()
+  const customer = await stage.project.customer(who)
+  const acts = await service.pool.transaction(async (tx) => {
+    // The start looks whether the customer is paused, and then waits for this row.
+    await tx.query(
+      `insert into experience_enrolment (scope_id, experience_id, customer_id)
+       select e.scope_id, e.id, a.customer_id
+       from experience e
+       join customer_alias a on a.scope_id = e.scope_id and a.distinct_id = $2
+       where e.public_id = $1`,
+      [of.id, who],
+    )
+    const starting = start(of, who)
+    await somebodyWaits(service.pool)
+    const pausing = stage.project.post(`/customers/${customer}/pause_journeys`)
+    await Promise.race([pausing, somebodyWaits(service.pool, 2)])
+    return { starting, pausing }
+  })
+  await acts.pausing
+  const resting = await stage.journey(await acts.starting)
+  assert.deepEqual([resting.status, resting.held], ['armed', true])
 })
 
 test('a customer whose journeys rest is offered nothing, and everything again afterwards; each is a new profile', async () => {

@@ -1,5 +1,7 @@
 import { raiseRevs } from '../../customers/index.ts'
 import type { Tx } from '../../db/pool.ts'
+import { holdCustomers } from '../../entitlements/index.ts'
+import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { applyInputs } from '../apply/apply.ts'
@@ -66,9 +68,10 @@ async function editJourney(
 export async function pauseJourneysOf(
   tx: Tx,
   scope: Scope,
-  { customerId, now }: { customerId: string; now: Ms },
+  { customerId: asked, now }: { customerId: string; now: Ms },
   services: ApplyServices,
 ): Promise<void> {
+  const customerId = await hold(tx, scope, asked)
   if (!(await insertPause(tx, scope, customerId, now))) return
   const told = (await selectOpenOf(tx, scope, [customerId]))
     .filter(({ held }) => !held)
@@ -81,9 +84,10 @@ export async function pauseJourneysOf(
 export async function resumeJourneysOf(
   tx: Tx,
   scope: Scope,
-  { customerId, now }: { customerId: string; now: Ms },
+  { customerId: asked, now }: { customerId: string; now: Ms },
   services: ApplyServices,
 ): Promise<void> {
+  const customerId = await hold(tx, scope, asked)
   if (!(await deletePause(tx, scope, customerId))) return
   const holding = await selectHolding(tx, scope)
   const told = (await selectOpenOf(tx, scope, [customerId]))
@@ -91,6 +95,11 @@ export async function resumeJourneysOf(
     .map(({ id }) => ({ journeyId: id, input: { kind: 'resume' } as const }))
   if (told.length > 0) await applyInputs(tx, scope, told, now, services)
   await raiseRevs(tx, [{ scopeId: scope.scopeId, customerId }])
+}
+
+/** Whoever begins a journey or sweeps keeps the customer: it sees what is done here, or is seen. Gives the record that it is by now. */
+async function hold(tx: Tx, scope: Scope, customerId: string): Promise<string> {
+  return must((await holdCustomers(tx, scope, [customerId])).get(customerId), 'a survivor for each')
 }
 
 function isOf(a: { experienceId: number; appId: string }, b: { experienceId: number; appId: string }): boolean {

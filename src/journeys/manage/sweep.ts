@@ -1,3 +1,4 @@
+import { keepCustomers } from '../../customers/index.ts'
 import type { Pool } from '../../db/pool.ts'
 import { sweepJourneysAtOnce } from '../../kernel/limits.ts'
 import { applyInputs } from '../apply/apply.ts'
@@ -20,11 +21,10 @@ export async function takeSweep(pool: Pool, now: Ms, services: ApplyServices): P
     const { buildId } = sweep
     const plan = buildId === null ? undefined : (await pinnedPlans(tx, scope, [{ appId, buildId }])).get(buildId)
     const input = inputOf(sweep, plan)
-    const paused = await selectPaused(
-      tx,
-      scope,
-      journeys.map(({ customerId }) => customerId),
-    )
+    const customerIds = journeys.map(({ customerId }) => customerId)
+    // Whoever lets one of them rest, or go on, holds it: what is done there is seen here, or waits for this.
+    await keepCustomers(tx, scope, customerIds)
+    const paused = await selectPaused(tx, scope, customerIds)
     // Whoever's journeys rest by themselves rests on.
     const isTold = ({ customerId }: OpenJourney) => sweep.kind !== 'resume' || !paused.has(customerId)
     if (input) {
