@@ -1,7 +1,8 @@
 import type { Tx } from '../db/pool.ts'
 import { selectLedgerClock } from '../entitlements/index.ts'
 import { deleteClaims } from './claim-store.ts'
-import { lockLineageById, updateOwner } from './lineage-store.ts'
+import { giveTo } from './give-to.ts'
+import { lockLineageById } from './lineage-store.ts'
 import { selectPeriods } from './period-store.ts'
 import { isOpen, syncGrants } from './sync-grants.ts'
 import type { StoreApp } from './types.ts'
@@ -16,8 +17,8 @@ export async function adopt(tx: Tx, app: StoreApp, lineageId: bigint, customerId
   const periods = await selectPeriods(tx, lineage, periodsMax)
   const now = await selectLedgerClock(tx, app.scope)
   if (!periods.some((period) => isOpen(period, now))) return
-  await updateOwner(tx, lineage, { customerId, now })
-  await syncGrants(tx, app, lineage, { periods, ownerId: customerId, now })
+  const ownerId = await giveTo(tx, app.scope, lineage, { customerId, now })
+  await syncGrants(tx, app, lineage, { periods, ownerId, now })
   const { store, storeEnvironment, appId } = lineage
   const place = { scope: app.scope, appId, store, storeEnvironment }
   await deleteClaims(

@@ -19,7 +19,8 @@ import {
   upsertClaim,
 } from './claim-store.ts'
 import { isConsumable } from './consumable.ts'
-import { type Lineage, placeOf, updateOwner } from './lineage-store.ts'
+import { giveTo } from './give-to.ts'
+import { type Lineage, placeOf } from './lineage-store.ts'
 import { decideOwner, type Ownership, type TokenOwner } from './ownership.ts'
 import { type Period, selectPeriods } from './period-store.ts'
 import { isOpen, moveGrants, syncGrants } from './sync-grants.ts'
@@ -143,10 +144,10 @@ async function transferTo(state: State, owner: Owner, distinctId: string): Promi
   const periods = await selectPeriods(tx, lineage, periodsLookedAt)
   const fromId = owner.kind === 'customer' ? owner.id : null
   const nth = (await selectTransfers(tx, lineage, 1000)).length + 1
-  await updateOwner(tx, lineage, { customerId: customer.id, now })
-  await moveGrants(tx, app, lineage, { periods, ownerId: customer.id, now, nth })
-  await insertTransfer(tx, lineage, { fromId, toId: customer.id, cause: 'claim', actor: null, reason: null, at: now })
-  return answered(state, customer.id, { replay: false })
+  const ownerId = await giveTo(tx, app.scope, lineage, { customerId: customer.id, now })
+  await moveGrants(tx, app, lineage, { periods, ownerId, now, nth })
+  await insertTransfer(tx, lineage, { fromId, toId: ownerId, cause: 'claim', actor: null, reason: null, at: now })
+  return answered(state, ownerId, { replay: false })
 }
 
 async function give(
@@ -155,8 +156,8 @@ async function give(
   { first }: Extract<Ownership, { kind: 'attach' }>,
 ): Promise<Attached> {
   const { tx, services, app, purchase, lineage, periods, now } = state
-  const { customerId, distinctId } = await recipient(state, whom)
-  await updateOwner(tx, lineage, { customerId, now })
+  const { customerId: foundId, distinctId } = await recipient(state, whom)
+  const customerId = await giveTo(tx, app.scope, lineage, { customerId: foundId, now })
   await syncGrants(tx, app, lineage, { periods, ownerId: customerId, now })
   const place = placeOf(app, purchase)
   await insertOutbox(tx, place, purchase.outbox)

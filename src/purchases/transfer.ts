@@ -5,7 +5,8 @@ import { must } from '../kernel/assert.ts'
 import { refuse } from '../kernel/errors.ts'
 import type { Scope } from '../tenancy/index.ts'
 import { deleteClaims, insertTransfer, selectTransfers } from './claim-store.ts'
-import { type Lineage, selectLineageById, updateOwner } from './lineage-store.ts'
+import { giveTo } from './give-to.ts'
+import { type Lineage, selectLineageById } from './lineage-store.ts'
 import { selectPeriods } from './period-store.ts'
 import type { LoadStoreApp } from './store-app.ts'
 import { moveGrants } from './sync-grants.ts'
@@ -39,11 +40,11 @@ export async function transferPurchase(
   const now = await selectLedgerClock(tx, scope)
   const periods = await selectPeriods(tx, lineage, periodsMax)
   const nth = (await selectTransfers(tx, lineage, transfersMax)).length + 1
-  await updateOwner(tx, lineage, { customerId: customer.id, now })
-  await moveGrants(tx, app, lineage, { periods, ownerId: customer.id, now, nth })
+  const ownerId = await giveTo(tx, scope, lineage, { customerId: customer.id, now })
+  await moveGrants(tx, app, lineage, { periods, ownerId, now, nth })
   await insertTransfer(tx, lineage, {
     fromId: lineage.ownerId,
-    toId: customer.id,
+    toId: ownerId,
     cause: 'operator',
     actor,
     reason,
@@ -55,7 +56,7 @@ export async function transferPurchase(
     { scope, appId, store, storeEnvironment },
     periods.map(({ evidenceKey }) => evidenceKey),
   )
-  return { before: lineage, after: { ...lineage, ownerId: customer.id, ownerDeleted: false, attachedAt: now }, scope }
+  return { before: lineage, after: { ...lineage, ownerId, ownerDeleted: false, attachedAt: now }, scope }
 }
 
 const periodsMax = 1000

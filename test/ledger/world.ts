@@ -72,7 +72,12 @@ export interface Ledger extends AsyncDisposable {
     terms?: Partial<Grant>,
   ) => Promise<GrantRecord>
   /** As an identify joins them: the ids of the source name the target from then on. */
-  merge: (scope: Scope, sourceCustomerId: string, targetCustomerId: string, through?: Pool) => Promise<void>
+  merge: (
+    scope: Scope,
+    sourceCustomerId: string,
+    targetCustomerId: string,
+    through?: Pick<Pool, 'transaction'>,
+  ) => Promise<void>
 }
 
 const tombstoneKey = Buffer.alloc(32, 7)
@@ -117,7 +122,7 @@ export async function openLedger(): Promise<Ledger> {
       if (!made) throw new Error('no grant was made')
       return made
     },
-    merge: (scope, source, target, through = pool) =>
+    merge: (scope, source, target, through: Pick<Pool, 'transaction'> = pool) =>
       through.transaction(async (tx) => {
         const { scopeId } = scope
         await tx.query(

@@ -3,6 +3,7 @@ import type { Tx } from '../../src/db/pool.ts'
 import { createProduct, ensureEntryPartitions, verifyLedger } from '../../src/entitlements/index.ts'
 import { type AttachServices, attach } from '../../src/purchases/attach.ts'
 import { selectLineagesOf } from '../../src/purchases/lineage-store.ts'
+import { purchaseParticipant } from '../../src/purchases/participant.ts'
 import { type Period, selectPeriods } from '../../src/purchases/period-store.ts'
 import { defaultSettings } from '../../src/purchases/settings.ts'
 import { isOpen } from '../../src/purchases/sync-grants.ts'
@@ -25,6 +26,7 @@ export interface HistoryWorld {
 export interface Standing {
   /** Further lineages than the first. */
   lineages: number
+  owner: string | null
   access: boolean
   /** Those that give something at the end. */
   grants: { amount: bigint; expires: bigint | null }[]
@@ -43,6 +45,8 @@ export interface Histories extends AsyncDisposable {
   apply: (world: HistoryWorld, purchase: VerifiedPurchase, when: When) => Promise<void>
   /** Holds the purchases of the world while `work` runs, until `work` has committed what it wrote in the transaction. */
   holding: (world: HistoryWorld, work: (tx: Tx) => Promise<void>) => Promise<void>
+  /** Merges ada into eve, both made here, once `work` is done in the middle of it. Gives the ids of both. */
+  merging: (world: HistoryWorld, work: () => Promise<void>) => Promise<{ ada: string; eve: string }>
   /** Until somebody waits for a lock. */
   somebodyWaits: () => Promise<void>
   standing: (world: HistoryWorld, end: number) => Promise<Standing>
@@ -99,6 +103,18 @@ export async function openHistories(begins: number): Promise<Histories> {
         await work(tx)
       }),
 
+    async merging({ app: { scope } }, work) {
+      const [ada, eve] = [await ledger.customer(scope, 'ada'), await ledger.customer(scope, 'eve')]
+      await pool.transaction(async (tx) => {
+        await tx.query('select from customer where scope_id = $1 for update', [scope.scopeId])
+        await work()
+        await ledger.merge(scope, ada, eve, { transaction: (merge) => merge(tx) })
+        const merge = { ...{ sourceCustomerId: ada, targetCustomerId: eve }, position: 1n }
+        await purchaseParticipant.merge(tx, scope, [merge])
+      })
+      return { ada, eve }
+    },
+
     somebodyWaits: () => somebodyWaits(pool),
 
     async standing({ app }, end) {
@@ -120,7 +136,8 @@ export async function openHistories(begins: number): Promise<Histories> {
         ? await selectLineagesOf(pool, scope, owner.owner, { limit: 10, after: null })
         : []
       const periods = lineage ? await selectPeriods(pool, lineage, 1000) : []
-      return { lineages: others.length, access: periods.some((period) => isOpen(period, end)), grants, periods }
+      const access = periods.some((period) => isOpen(period, end))
+      return { lineages: others.length, owner: owner?.owner ?? null, access, grants, periods }
     },
 
     async assertLedger() {

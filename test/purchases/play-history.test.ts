@@ -122,3 +122,17 @@ test('what is told of a plan while another takes its place waits, and does not g
   assertSound(standing, history.orders, { keyOf: ({ orderId }) => orderId ?? '', end: now + minuteMs, graceMs: 0 })
   await histories.assertLedger()
 })
+
+test('a purchase that comes while its customer is merged into another one is the other one’s', async () => {
+  const history = historyOf('merging', [], { begins, end: begins + 10 * dayMs })
+  const [token = ''] = history.tokens
+  const world = await histories.prepare('playstore')
+  let brought: Promise<void> | undefined
+  const { eve } = await histories.merging(world, async () => {
+    brought = apply(world, history, { token, at: begins }, { now: begins, asked: true })
+    await histories.somebodyWaits()
+  })
+  await brought
+  const { owner, grants } = await histories.standing(world, begins + minuteMs)
+  assert.deepEqual([owner, grants.length], [eve, 1])
+})
