@@ -1,3 +1,4 @@
+import { survivorsOf } from '../customers/index.ts'
 import type { Tx } from '../db/pool.ts'
 import {
   attachPurchase,
@@ -37,10 +38,15 @@ export async function syncGrants(
       if (isOpen(period, now)) await grant(tx, app, lineage, period, { ownerId, nth: 0 })
     } else if (period.grantRef !== null && !period.grantsEnded) {
       await follow(tx, app, lineage, period, now)
-    } else if (period.grantedTo === ownerId && isOpen(period, now)) {
+    } else if (isOpen(period, now) && (await isOf(tx, app, period.grantedTo, ownerId))) {
       await reopen(tx, app, lineage, period)
     }
   }
+}
+
+/** Whether what was granted to one record is by now another one's: it was merged into that. */
+async function isOf(tx: Tx, { scope }: StoreApp, grantedTo: string, ownerId: string): Promise<boolean> {
+  return grantedTo === ownerId || (await survivorsOf(tx, scope, [grantedTo])).get(grantedTo) === ownerId
 }
 
 /** Takes back what the periods gave, and gives what of them is open to somebody else. */

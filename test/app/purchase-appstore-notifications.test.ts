@@ -267,6 +267,21 @@ for (const [name, world] of [
       assert.equal(await balance(world, who), 15)
     })
 
+    test('a reversal gives back what was refunded before its customer was merged into another one', async () => {
+      const who = someone()
+      const transaction = await bought(world, pack(who, 2), who)
+      const refunded = again(transaction, { revocationDate: Date.now(), revocationReason: 1 })
+      world.store.tellOnce(refunded)
+      await tell(world, refunded, { type: 'REFUND' })
+      const other = await world.project.customer(someone())
+      await world.project.post(`/customers/${other}/merge`, { source_distinct_id: who })
+      assert.equal(await balance(world, who), 0)
+      const reversed = again(transaction, { signedDate: Date.now() + 20 })
+      world.store.tellOnce(reversed)
+      await tell(world, reversed, { type: 'REFUND_REVERSED' })
+      assert.equal(await balance(world, who), 20)
+    })
+
     test('a refund of a share takes that share, once, and from no other purchase', async () => {
       const who = someone()
       const transaction = await bought(world, pack(who, 2), who)
