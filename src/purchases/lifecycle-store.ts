@@ -27,6 +27,8 @@ export interface DueLineage {
   id: bigint
   scope_id: number
   app_id: string
+  /** Until when it is ours: another value says that somebody else has read it meanwhile. */
+  next_check_at_ms: bigint
 }
 
 /** What is left of the notion of now: a test clock only makes more of them due. */
@@ -55,17 +57,25 @@ export async function takeDueLineages(
      set next_check_at_ms = due.now_ms + $2
      from due
      where l.id = due.id
-     returning l.id, l.scope_id, l.app_id`,
+     returning l.id, l.scope_id, l.app_id, l.next_check_at_ms`,
     [max, leaseMs],
   )
 }
 
-export async function postponeLineage(sql: Sql, { id, scope_id }: DueLineage, nextCheckAt: Ms | null): Promise<void> {
-  await sql.query(`update store_lineage set next_check_at_ms = $3 where scope_id = $1 and id = $2`, [
-    scope_id,
-    id,
-    nextCheckAt,
-  ])
+/** Unless somebody has read it meanwhile: what was read says itself when to look again. */
+export async function postponeLineage(
+  sql: Sql,
+  { id, scope_id, next_check_at_ms: taken }: DueLineage,
+  nextCheckAt: Ms | null,
+): Promise<void> {
+  await sql.query(
+    `update store_lineage
+     set next_check_at_ms = $4
+     where scope_id = $1
+       and id = $2
+       and next_check_at_ms = $3`,
+    [scope_id, id, taken, nextCheckAt],
+  )
 }
 
 /** The token of a purchase of Google Play that nothing took the place of. */

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
 import type { Tx } from '../../src/db/pool.ts'
 import { createProduct, ensureEntryPartitions, verifyLedger } from '../../src/entitlements/index.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { type AttachServices, attach } from '../../src/purchases/attach.ts'
 import { selectLineagesOf } from '../../src/purchases/lineage-store.ts'
 import { purchaseParticipant } from '../../src/purchases/participant.ts'
 import { type Period, selectPeriods } from '../../src/purchases/period-store.ts'
+import { pollDue } from '../../src/purchases/polls/poll.ts'
 import { defaultSettings } from '../../src/purchases/settings.ts'
 import { isOpen } from '../../src/purchases/sync-grants.ts'
 import type { DeviceStore, MappedProduct, StoreApp, VerifiedPurchase } from '../../src/purchases/types.ts'
+import { silent } from '../harness/server.ts'
 import { somebodyWaits } from '../harness/waits.ts'
 import { openLedger } from '../ledger/world.ts'
 
@@ -47,6 +50,8 @@ export interface Histories extends AsyncDisposable {
   holding: (world: HistoryWorld, work: (tx: Tx) => Promise<void>) => Promise<void>
   /** Merges ada into eve, both made here, once `work` is done in the middle of it. Gives the ids of both. */
   merging: (world: HistoryWorld, work: () => Promise<void>) => Promise<{ ada: string; eve: string }>
+  /** Polls the purchase, which the store says it does not know, and does something else meanwhile. Gives when it is looked at next. */
+  poll: (world: HistoryWorld, meanwhile: () => Promise<void>) => Promise<bigint | null>
   /** Until somebody waits for a lock. */
   somebodyWaits: () => Promise<void>
   standing: (world: HistoryWorld, end: number) => Promise<Standing>
@@ -113,6 +118,25 @@ export async function openHistories(begins: number): Promise<Histories> {
         await purchaseParticipant.merge(tx, scope, [merge])
       })
       return { ada, eve }
+    },
+
+    async poll({ app }, meanwhile) {
+      const { scopeId } = app.scope
+      await pool.query('update store_lineage set next_check_at_ms = 0 where scope_id = $1', [scopeId])
+      const loadStoreApp = async () => app
+      const reread = async () => {
+        await meanwhile()
+        return { kind: 'refused', suffix: 'invalid', detail: 'gone' } as const
+      }
+      await pollDue({
+        services: { ...services, pool, clock: systemClock, loadStoreApp, wake() {} },
+        ...{ rereads: { playstore: reread }, appOf: loadStoreApp, log: silent },
+      })
+      const [lineage] = await pool.query<{ next: bigint | null }>(
+        'select next_check_at_ms as next from store_lineage where scope_id = $1',
+        [scopeId],
+      )
+      return lineage?.next ?? null
     },
 
     somebodyWaits: () => somebodyWaits(pool),

@@ -136,3 +136,13 @@ test('a purchase that comes while its customer is merged into another one is the
   const { owner, grants } = await histories.standing(world, begins + minuteMs)
   assert.deepEqual([owner, grants.length], [eve, 1])
 })
+
+test('what was read while a poll asked in vain says when to look again', async () => {
+  const history = historyOf('polled', [], { begins, end: begins + 10 * dayMs })
+  const [token = ''] = history.tokens
+  const world = await histories.prepare('playstore')
+  const read = (at: number) => apply(world, history, { token, at }, { now: begins, asked: true })
+  await read(begins)
+  assert.notEqual(await histories.poll(world, () => read(begins + minuteMs)), null)
+  assert.equal(await histories.poll(world, async () => {}), null, 'nobody knows more')
+})
