@@ -48,6 +48,19 @@ export async function deleteSessionsOf(sql: Sql, userId: string): Promise<void> 
   await sql.query(`delete from user_session where user_id = $1`, [userId])
 }
 
+/** As it is stored, hashed. Whoever is changing it is waited for. */
+export async function selectPassword(sql: Sql, email: string): Promise<string | null | undefined> {
+  const [row] = await sql.query<{ password: string | null }>(
+    `select c.password
+     from users u
+     join user_credential c on c.user_id = u.id and c.provider_id = 'credential'
+     where lower(u.email) = lower($1)
+     for share of c`,
+    [email],
+  )
+  return row?.password
+}
+
 /** Sessions and tokens that nobody can use any more. */
 export async function deleteExpired(sql: Sql): Promise<void> {
   await sql.query(`delete from user_session where expires_at < now()`)

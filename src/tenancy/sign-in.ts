@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Pool } from '../db/pool.ts'
-import { must } from '../kernel/assert.ts'
 import { type Refusal, refuse } from '../kernel/errors.ts'
 import { createGate } from '../kernel/gate.ts'
 import { resetsWaitingMax } from '../kernel/limits.ts'
@@ -9,7 +8,8 @@ import { addressOf } from './address.ts'
 import type { Auth } from './auth.ts'
 import { queueMail } from './mail.ts'
 import { accountExistsMail, resetMail, verificationMail } from './mail-texts.ts'
-import { findSession } from './sessions.ts'
+import { selectPassword } from './session-store.ts'
+import { endSession, findSession } from './sessions.ts'
 import type { Session, User } from './types.ts'
 
 /** How people come to a session. Nothing of it tells a stranger whether an address has an account. */
@@ -73,13 +73,18 @@ export function openSignIn({ pool, sealingKey, publicUrl, log }: SignInOptions):
 
     async createSession({ email, password }) {
       const { api } = await library()
+      const before = await selectPassword(pool, email)
       const { token } = await api
         .signInEmail({ body: { email: addressOf(email), password } })
         .catch((error: unknown) => {
           throw translated(error, signInRefusal)
         })
-      const session = must(await findSession(pool, token, null), 'it was made just now')
-      return { ...session, token }
+      const session = await findSession(pool, token, null)
+      // Whoever changes a password ends the sessions there are: one that was verified before may begin only after that.
+      const isStill = (await selectPassword(pool, email)) === before
+      if (session && isStill) return { ...session, token }
+      if (session) await endSession(pool, session.id)
+      throw refuse('invalid_credentials')
     },
 
     async requestReset(email) {

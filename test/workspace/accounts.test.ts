@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
-import { createFirstWorkspace } from '../../src/tenancy/index.ts'
+import { createFirstWorkspace, setPassword } from '../../src/tenancy/index.ts'
+import { somebodyWaits } from '../harness/waits.ts'
 import { type Api, assertRefused, caller, startApi } from './api.ts'
 
 const api: Api = await startApi()
@@ -215,6 +216,21 @@ describe('password resets', () => {
     assertRefused(await confirm(), 400, 'invalid_request', 'token')
     assertRefused(await caller(api.url, body.token)('GET', '/workspaces'), 401, 'invalid_credentials')
     assertRefused(await signIn(email), 401, 'invalid_credentials')
+    assert.equal((await signIn(email, 'a new password')).status, 201)
+  })
+
+  test('who signs in with the old password while it is changed gets no session', async () => {
+    const { email, user } = await verified()
+    const { signing } = await api.pool.transaction(async (tx) => {
+      // The old password is verified while nobody sees the new one yet.
+      await tx.query('lock table user_session in share mode')
+      const going = signIn(email)
+      await Promise.race([somebodyWaits(api.pool), going])
+      await setPassword(tx, email, 'a new password')
+      return { signing: going }
+    })
+    assertRefused(await signing, 401, 'invalid_credentials')
+    assert.deepEqual(await api.pool.query('select id from user_session where user_id = $1', [user.id]), [])
     assert.equal((await signIn(email, 'a new password')).status, 201)
   })
 
