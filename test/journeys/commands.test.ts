@@ -168,6 +168,22 @@ describe('what becomes of journeys under way', () => {
     assert.equal((await stage.journey(await start(of))).status, 'armed')
   })
 
+  test('with in_flight stop or move_armed it is also told to those that began while the version was published', async () => {
+    const [stopped, moved] = [await stage.publish(api()), await stage.publish(api())]
+    const begun = await service.pool.transaction(async (tx) => {
+      // Where publications take their numbers.
+      await tx.query('select from publish_seq for update')
+      const stopping = stopped.publish({ ...api(), priority: 1 }, { in_flight: 'stop' })
+      const moving = moved.publish({ ...api(), priority: 1 }, { in_flight: 'move_armed' })
+      await somebodyWaits(service.pool, 2)
+      return { publishing: [stopping, moving], ids: [await start(stopped), await start(moved)] }
+    })
+    const [, next] = await Promise.all(begun.publishing)
+    await stage.journeyIs(begun.ids[0] ?? '', ({ status }) => status === 'ended')
+    const going = await stage.journeyIs(begun.ids[1] ?? '', ({ generation }) => generation === 2)
+    assert.equal(going.version_id, next?.versionId)
+  })
+
   test('with in_flight move_armed what nobody has started is offered again, of the new version', async () => {
     const of = await stage.publish(api())
     const [armed, running] = [await start(of), randomUUID()]

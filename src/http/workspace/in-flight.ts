@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { activate, type Experience, type PublishServices, type StateVerb } from '../../experiences/index.ts'
 import { holdJourneys, moveJourneys, resumeHeldJourneys, stopJourneys } from '../../journeys/index.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { oneOf } from '../schema.ts'
 import type { Change } from './route.ts'
@@ -14,12 +15,13 @@ export async function activateFor(
   scope: Scope,
   experience: Experience,
   command: Parameters<typeof activate>[3],
-  services: PublishServices,
+  services: PublishServices & { clock: Clock },
 ): Promise<void> {
-  const { appIds = null, inFlight: chosen = 'finish', at } = command
-  // Of publications before this one: what they began stops, or moves to what is live now.
-  if (chosen === 'stop') await stopJourneys(tx, experience, { reason: 'superseded_version', appIds, at })
+  const { appIds = null, inFlight: chosen = 'finish' } = command
   await activate(tx, scope, experience, command, services)
+  // Of publications before this one: what they began stops, or moves to what is live now. They began some while this one was made.
+  const at = new Date(services.clock.now())
+  if (chosen === 'stop') await stopJourneys(tx, experience, { reason: 'superseded_version', appIds, at })
   if (chosen === 'move_armed') await moveJourneys(tx, experience, { reason: 'activate', appIds, at })
 }
 
