@@ -448,7 +448,7 @@ describe('POST /event_queries', () => {
     assert.equal((await ws.post('/event_queries', funnel)).status, 200)
   })
 
-  test('while as many run as may, others wait, those for later have a place of their own, and slots answer', async () => {
+  test('while as many run as may, others and results of experiments wait, those for later have a place of their own, and slots answer', async () => {
     const { questionsAtOnce } = capacity
     const asking = `select 1 from pg_stat_activity
       where datname = current_database() and application_name = 'turnpike event queries' and wait_event_type = 'Lock'`
@@ -458,18 +458,24 @@ describe('POST /event_queries', () => {
     const ws = await world([{}])
     const other = await world([{}])
     const asked: Promise<Answer>[] = []
+    const variants = ['a', 'b'].map((id) => ({ id, weight: 0.5, is_holdout: false }))
+    assert.equal((await other.post('/experiments', { key: 'price', variants })).status, 201)
     let later: Answer | undefined
+    let results: Answer | undefined
     await api.pool.transaction(async (tx) => {
       await tx.query('set local idle_in_transaction_session_timeout = 0')
       await tx.query('lock table event in access exclusive mode')
       for (let i = 0; i <= questionsAtOnce; i++) asked.push(ws.post('/event_queries', funnel))
       await untilAsking(questionsAtOnce)
       asked.push(other.post('/event_queries', funnel))
+      // They read nothing that is locked: only their turn is waited for.
+      asked.push(other.get('/experiments/price/results').then((answer) => (results = answer)))
       later = await other.post('/event_queries', funnel, { headers: { prefer: 'respond-async' } })
       assert.equal(later.status, 202)
       await untilAsking(questionsAtOnce + 1)
       const { body } = await other.post('/event_queries', { ...trend, type: 'count', interval: undefined })
       assert.deepEqual([body.meta.engine, body.series[0].groups[0].total], ['rollup', 1])
+      assert.equal(results, undefined)
     })
     assert.deepEqual(
       (await Promise.all(asked)).map(({ status }) => status),

@@ -100,6 +100,7 @@ export function createAnalytics(options: AnalyticsOptions): AnalyticsStore {
         throw sqlState(error) === outOfRange ? tooLarge() : error
       }
     },
+    inTurn: (work) => now(work, { msMax: queryMsMax }),
   }
 }
 

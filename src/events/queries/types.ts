@@ -133,4 +133,6 @@ export interface AnalyticsStore {
    * time or all of it went by before its turn came.
    */
   query: (scope: Scope, query: EventQuery, options?: QueryOptions) => Promise<EventQueryResult>
+  /** Runs what else reads many events, in the turn of a question. Throws 503 `service_unavailable` when that does not come in time. */
+  inTurn: <T>(work: () => Promise<T>) => Promise<T>
 }

@@ -75,7 +75,10 @@ const tag = 'Experiments'
 /** `<phase>_<uuid>`: what assignments are listed by. */
 const position = /^[1-9][0-9]{0,8}_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-export function experimentResults({ get }: Endpoints, { pool, listPool, clock, queryGuard }: ExperimentServices): void {
+export function experimentResults(
+  { get }: Endpoints,
+  { pool, listPool, clock, queryGuard, analytics }: ExperimentServices,
+): void {
   get(
     {
       path: '/experiments/:id/results',
@@ -99,7 +102,9 @@ export function experimentResults({ get }: Endpoints, { pool, listPool, clock, q
       const scope = scopeIn(scopes, experiment)
       const phase = query.phase === undefined ? undefined : Number(query.phase)
       const asked = { phase, metric: query.metric, clock }
-      const result = await queryGuard.run(scope.workspaceId, () => resultsOf(listPool, scope, experiment, asked))
+      const result = await queryGuard.run(scope.workspaceId, () =>
+        analytics.inTurn(() => resultsOf(listPool, scope, experiment, asked)),
+      )
       const { metric, ratio, variants, excluded, verdict } = result
       return {
         object: 'experiment_result',

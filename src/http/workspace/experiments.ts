@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import type { Pool } from '../../db/pool.ts'
-import type { QueryGuard } from '../../events/index.ts'
+import type { AnalyticsStore, QueryGuard } from '../../events/index.ts'
 import {
   beginPhase,
   changeExperiment,
@@ -38,6 +38,7 @@ export interface ExperimentServices {
   listPool: Pool
   clock: Clock
   queryGuard: QueryGuard
+  analytics: Pick<AnalyticsStore, 'inTurn'>
 }
 
 export function experiments(to: Endpoints, services: ExperimentServices): void {
