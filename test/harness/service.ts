@@ -5,7 +5,7 @@ import type { Pool } from '../../src/db/pool.ts'
 import { must } from '../../src/kernel/assert.ts'
 import { wireNames } from '../../src/kernel/wire-names.ts'
 import { start } from '../../src/start.ts'
-import { openInstance } from '../../src/tenancy/index.ts'
+import { openInstance, sealingKeyOf } from '../../src/tenancy/index.ts'
 import { caller, type Workspace } from '../workspace/api.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 import { temporaryFolder } from './server.ts'
@@ -16,6 +16,7 @@ export interface TestService extends AsyncDisposable {
   databaseUrl: string
   pool: Pool
   tombstoneKey: Buffer
+  sealingKey: Buffer
   /** Calls the Workspace API with the first run's secret key. */
   workspace: Workspace['call']
   secretKey: string
@@ -61,7 +62,7 @@ async function startOver(database: TestDatabase, settings: Record<string, string
     ...settings,
   })
   const { url, firstRun } = stack.use(await start(config, pino({ level }, { write })))
-  const { tombstoneKey } = await database.pool.transaction((tx) => openInstance(tx, masterKey))
+  const secrets = await database.pool.transaction((tx) => openInstance(tx, masterKey))
   const secretKey = must(firstKey ?? firstRun?.secret_key, 'the database was empty')
   const call = caller(url, secretKey)
   const environmentHeader = wireNames(config.namespace).environmentHeader.toLowerCase()
@@ -70,7 +71,8 @@ async function startOver(database: TestDatabase, settings: Record<string, string
     url,
     databaseUrl: database.url,
     pool: database.pool,
-    tombstoneKey,
+    tombstoneKey: secrets.tombstoneKey,
+    sealingKey: sealingKeyOf(secrets),
     workspace: (method, path, options = {}) =>
       call(method, path, {
         ...options,

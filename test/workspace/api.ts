@@ -74,6 +74,7 @@ export interface Workspace {
 
 export interface Api extends AsyncDisposable {
   url: string
+  databaseUrl: string
   pool: DatabasePool
   directory: Directory
   tombstoneKey: Buffer
@@ -111,21 +112,24 @@ export interface Usage {
   operationId?: string
 }
 
-/** The Workspace API alone, over a database of its own. Every answer is held against its documented shape. */
-export async function startApi(): Promise<Api> {
+/** A database, and what the instance in it seals by. */
+export interface Ground extends Pick<Api, 'databaseUrl' | 'pool' | 'tombstoneKey' | 'sealingKey'> {
+  /** By which the API does what it is asked for; the pool unless given. */
+  by?: DatabasePool
+}
+
+/**
+ * The Workspace API alone, over a database of its own, or as one more process over one that is there. Every answer is held
+ * against its documented shape.
+ */
+export async function startApi(over?: Ground): Promise<Api> {
   await using stack = new AsyncDisposableStack()
-  const database = stack.use(await testDatabase())
-  const { pool, url } = database
-  await ensureEntryPartitions(pool)
-  await ensurePartitions(pool)
-  await pool.query(`insert into instance (id, sealed_secrets) values (1, '')`)
+  const { databaseUrl: url, pool, tombstoneKey, sealingKey, by = pool } = over ?? (await newGround(stack))
   const log = pino({ level: 'silent' })
   const directory = stack.use(await Directory.open({ pool, url, clock, log }))
   const ledgerPool = stack.use(new Pool(url, { name: 'test reads', max: 2, pipeline: true, settings: ledgerSettings }))
-  const tombstoneKey = Buffer.alloc(32, 7)
   const journeys = { tombstoneKey, log }
   const startPool = stack.use(new Pool(url, { name: 'test starts', max: 3, settings: laneSettings }))
-  const sealingKey = Buffer.alloc(32, 8)
   const publicUrl = 'https://turnpike.example'
   const signIn = stack.use(openSignIn({ pool, sealingKey, publicUrl, log }))
   const eventLog = stack.use(createLog({ url, tombstoneKey, clock }))
@@ -149,7 +153,7 @@ export async function startApi(): Promise<Api> {
   const loadStoreApp = createLoadStoreApp(sealingKey)
   const server = serverWith(async (scope) =>
     workspaceApi(scope, {
-      pool,
+      pool: by,
       find: createFindCustomer({ pool: ledgerPool, clock }),
       eventRetentionDays: 400,
       directory,
@@ -187,6 +191,7 @@ export async function startApi(): Promise<Api> {
   const everything = stack.move()
   return {
     url: base,
+    databaseUrl: url,
     pool,
     directory,
     tombstoneKey,
@@ -211,6 +216,14 @@ export async function startApi(): Promise<Api> {
       }),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
+}
+
+async function newGround(stack: AsyncDisposableStack): Promise<Ground> {
+  const { pool, url: databaseUrl } = stack.use(await testDatabase())
+  await ensureEntryPartitions(pool)
+  await ensurePartitions(pool)
+  await pool.query(`insert into instance (id, sealed_secrets) values (1, '')`)
+  return { databaseUrl, pool, tombstoneKey: Buffer.alloc(32, 7), sealingKey: Buffer.alloc(32, 8) }
 }
 
 function serverWith(api: (scope: FastifyInstance) => Promise<void>): FastifyInstance {

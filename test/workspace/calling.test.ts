@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { mintPublishableKey, mintSecretKey } from '../../src/tenancy/index.ts'
+import { eventually } from '../app/project.ts'
 import { type Api, assertRefused, auditOf, caller, startApi } from './api.ts'
 
 const api: Api = await startApi()
@@ -135,6 +136,19 @@ describe('Idempotency-Key', () => {
     assert.equal(second.headers.get('idempotent-replayed'), 'true')
     assert.equal((await ws.get('/projects')).body.data.length, 2)
     assert.equal((await auditOf(api.pool, first.body.id)).length, 1)
+  })
+
+  test('an answer that is given again is one that this process goes by, though nobody had told it of the change', async () => {
+    const ws = await api.workspace()
+    await using other = await startApi(api)
+    const listening = `from pg_stat_activity where datname = current_database() and query = 'listen turnpike_revision'`
+    await eventually(async () => (await api.pool.query(`select ${listening}`)).length === 2, 20_000)
+    await api.pool.query(`select pg_terminate_backend(pid, 5000) ${listening}`)
+    const options = { body: { name: 'Once' }, idempotencyKey: 'another process' }
+    const { body } = await ws.call('POST', '/projects', options)
+    const elsewhere = caller(other.url, ws.key)
+    assert.equal((await elsewhere('POST', '/projects', options)).headers.get('idempotent-replayed'), 'true')
+    assert.equal((await elsewhere('GET', `/features?project_id=${body.id}`)).status, 200)
   })
 
   test('the order of fields is not another body', async () => {

@@ -80,6 +80,8 @@ export function changing<Request extends FastifyRequest>(
         if (saved) {
           if (!saved.fingerprint.equals(fingerprint)) throw refuse('idempotency_conflict')
           const text = secret ? must(unseal(sealingKey, sealContext, saved.body), 'sealed below') : saved.body
+          // Whoever asks again lost the first answer, often with the connection that this process would have heard by.
+          refresh = true
           return { status: saved.status, text, replayed: true }
         }
       }
