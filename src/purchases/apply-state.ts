@@ -4,6 +4,7 @@ import { must } from '../kernel/assert.ts'
 import { storeUnreadMsMax } from '../kernel/limits.ts'
 import { seal } from '../kernel/seal.ts'
 import { applyPeriods } from './apply-periods.ts'
+import { lockToken } from './claim-store.ts'
 import { insertLineage, type Lineage, type Place, placeOf, selectLineage, updateLineageState } from './lineage-store.ts'
 import { upsertTransaction } from './period-store.ts'
 import { withoutPersonal } from './personal-claims.ts'
@@ -74,8 +75,11 @@ export function tokenContext({ scope, appId }: Pick<Place, 'scope' | 'appId'>, e
 async function lockLineage(tx: Tx, place: Place, purchase: VerifiedPurchase, now: Ms): Promise<Lineage> {
   const evidenceKeys = [purchase.evidenceKey, ...purchase.linkedKeys]
   const look = () => selectLineage(tx, place, { rootKey: purchase.rootKey, evidenceKeys, lock: true })
-  const found = (await look()) ?? (await insertLineage(tx, place, purchase, now)) ?? (await look())
-  return must(found, 'a lineage is never deleted')
+  const known = await look()
+  if (known) return known
+  const { appId, store, scope } = place
+  if (purchase.accountToken !== null) await lockToken(tx, scope, { appId, store, value: purchase.accountToken })
+  return must((await insertLineage(tx, place, purchase, now)) ?? (await look()), 'a lineage is never deleted')
 }
 
 /**

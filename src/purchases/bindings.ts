@@ -6,7 +6,7 @@ import { refuse } from '../kernel/errors.ts'
 import { isUuid } from '../kernel/ids.ts'
 import type { App, Scope } from '../tenancy/index.ts'
 import { adopt } from './adopt.ts'
-import { type Binding, insertBinding, selectBinding } from './claim-store.ts'
+import { type Binding, insertBinding, lockToken, selectBinding } from './claim-store.ts'
 import { selectUnowned } from './lineage-store.ts'
 import type { LoadStoreApp } from './store-app.ts'
 
@@ -33,6 +33,7 @@ export async function registerBinding(
       : ({ appId: app.id, store: 'playstore', value } as const)
   const customer = await getCustomer(tx, scope, customerId)
   const now = await selectLedgerClock(tx, scope)
+  await lockToken(tx, scope, which)
   await insertBinding(tx, scope, { ...which, customerId: customer.id, source: 'registered', now })
   const binding = must(await selectBinding(tx, scope, which), 'it is there now')
   const owner = binding.customerId === customer.id ? customer : await getCustomer(tx, scope, binding.customerId)

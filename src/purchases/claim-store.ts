@@ -123,6 +123,19 @@ export interface Binding {
   createdAt: Ms
 }
 
+/**
+ * Held by whoever says whose an account token is, and by whoever writes down the first purchase that carries it: the second of them
+ * finds what the first one did. Before any lineage is locked.
+ */
+export async function lockToken(
+  tx: Tx,
+  scope: Scope,
+  token: Pick<Binding, 'appId' | 'store' | 'value'>,
+): Promise<void> {
+  const text = JSON.stringify(['account_token', token.appId, token.store, token.value])
+  await tx.query('select pg_advisory_xact_lock(hashtextextended($1, $2))', [text, scope.scopeId])
+}
+
 export async function selectBinding(
   sql: Sql,
   scope: Scope,

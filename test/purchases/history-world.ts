@@ -3,6 +3,7 @@ import type { Tx } from '../../src/db/pool.ts'
 import { createProduct, ensureEntryPartitions, verifyLedger } from '../../src/entitlements/index.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { type AttachServices, attach } from '../../src/purchases/attach.ts'
+import { registerBinding } from '../../src/purchases/bindings.ts'
 import { selectLineagesOf } from '../../src/purchases/lineage-store.ts'
 import { purchaseParticipant } from '../../src/purchases/participant.ts'
 import { type Period, selectPeriods } from '../../src/purchases/period-store.ts'
@@ -10,6 +11,7 @@ import { pollDue } from '../../src/purchases/polls/poll.ts'
 import { defaultSettings } from '../../src/purchases/settings.ts'
 import { isOpen } from '../../src/purchases/sync-grants.ts'
 import type { DeviceStore, MappedProduct, StoreApp, VerifiedPurchase } from '../../src/purchases/types.ts'
+import type { App } from '../../src/tenancy/index.ts'
 import { silent } from '../harness/server.ts'
 import { somebodyWaits } from '../harness/waits.ts'
 import { openLedger } from '../ledger/world.ts'
@@ -50,6 +52,8 @@ export interface Histories extends AsyncDisposable {
   holding: (world: HistoryWorld, work: (tx: Tx) => Promise<void>) => Promise<void>
   /** Merges ada into eve, both made here, once `work` is done in the middle of it. Gives the ids of both. */
   merging: (world: HistoryWorld, work: () => Promise<void>) => Promise<{ ada: string; eve: string }>
+  /** Says that the account token is eve's, who is made here, and does something else before that is committed. Gives her id. */
+  binding: (world: HistoryWorld, value: string, meanwhile: () => Promise<void>) => Promise<string>
   /** Polls the purchase, which the store says it does not know, and does something else meanwhile. Gives when it is looked at next. */
   poll: (world: HistoryWorld, meanwhile: () => Promise<void>) => Promise<bigint | null>
   /** Until somebody waits for a lock. */
@@ -118,6 +122,16 @@ export async function openHistories(begins: number): Promise<Histories> {
         await purchaseParticipant.merge(tx, scope, [merge])
       })
       return { ada, eve }
+    },
+
+    async binding({ app }, value, meanwhile) {
+      const eve = await ledger.customer(app.scope, 'eve')
+      await pool.transaction(async (tx) => {
+        const of = { app: { id: app.appId, platform: 'android' } as App, customerId: eve, value } // nothing else of it is asked for
+        await registerBinding(tx, app.scope, { ...of, loadStoreApp: async () => app })
+        await meanwhile()
+      })
+      return eve
     },
 
     async poll({ app }, meanwhile) {

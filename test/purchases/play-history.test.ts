@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { must } from '../../src/kernel/assert.ts'
+import { playAccountToken } from '../../src/purchases/account-tokens.ts'
 import { interpret } from '../../src/purchases/google/interpret.ts'
 import { parsePurchase } from '../../src/purchases/google/parse.ts'
 import fc from '../harness/random.ts'
@@ -145,4 +146,18 @@ test('what was read while a poll asked in vain says when to look again', async (
   await read(begins)
   assert.notEqual(await histories.poll(world, () => read(begins + minuteMs)), null)
   assert.equal(await histories.poll(world, async () => {}), null, 'nobody knows more')
+})
+
+test('a purchase that a store tells of while its account token is registered belongs to whom it was registered for', async () => {
+  const history = historyOf('bound', [], { begins, end: begins + 10 * dayMs })
+  const [token = ''] = history.tokens
+  const world = await histories.prepare('playstore')
+  let told: Promise<void> | undefined
+  const eve = await histories.binding(world, playAccountToken('ada'), async () => {
+    told = apply(world, history, { token, at: begins }, { now: begins, asked: false })
+    await Promise.race([histories.somebodyWaits(), told])
+  })
+  await told
+  const { owner, grants } = await histories.standing(world, begins + minuteMs)
+  assert.deepEqual([owner, grants.length], [eve, 1])
 })
