@@ -161,3 +161,23 @@ test('a key that takes over signs what is live and what goes on; a device with b
   assert.deepEqual(newcomer.profile()?.releases, old?.releases)
   await ends(world, phone, journeyId)
 })
+
+test('a device begins, after another key took over, what it had fetched before: its journey goes on when the old key is revoked', async () => {
+  const world = await openWorld(service)
+  const { project } = world
+  const one = await world.publish(named('One'))
+  const phone = world.device(randomUUID())
+  assert.deepEqual(await phone.sync(), { kind: 'taken' })
+  await one.publish(named('Two'))
+  const [old] = (await project.get(`/signing_keys?project_id=${project.id}`)).data
+  const key = await project.post('/signing_keys', { project_id: project.id })
+  await world.shipKeys()
+  await project.post(`/signing_keys/${key.id}/activate`, {})
+  phone.capture('signup_done')
+  const journeyId = journeyOf(phone)
+  await phone.flush()
+  await world.journeyIs(journeyId, ({ status }) => status === 'waiting')
+  await project.post(`/signing_keys/${old.id}/revoke`, {})
+  await advance(world, journeyId)
+  await ends(world, phone, journeyId)
+})

@@ -3,6 +3,7 @@ import { must } from '../../kernel/assert.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import type { Experience } from '../authoring/experience-store.ts'
+import type { Pin } from '../deliver/delivery.ts'
 
 /** What becomes of journeys under way when a publication takes over. */
 export type InFlight = 'finish' | 'stop' | 'move_armed'
@@ -114,6 +115,21 @@ export async function selectPointers(
        and experience_id = $2
      order by app_id`,
     [scopeId, id],
+  )
+}
+
+/** Versions that another publication took the place of in their app during the last days. */
+export function selectReplaced(tx: Tx, { scopeId }: Scope, days: number): Promise<Pin[]> {
+  return tx.query<Pin>(
+    `select distinct app_id as "appId", experience_id as "experienceRowId", version_number as "versionNumber"
+     from (
+       select app_id, experience_id, version_number,
+         lead(published_at) over (partition by app_id, experience_id order by seq) as replaced_at
+       from publication
+       where scope_id = $1
+     ) p
+     where replaced_at > now() - make_interval(days => $2)`,
+    [scopeId, days],
   )
 }
 

@@ -1,5 +1,6 @@
 import type { Tx } from '../../db/pool.ts'
 import { assert } from '../../kernel/assert.ts'
+import { offerKeptDays } from '../../kernel/limits.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { signedMessage } from '../compile/release.ts'
@@ -7,6 +8,7 @@ import type { Pin } from '../deliver/delivery.ts'
 import { isSignedBy } from '../keys/ed25519.ts'
 import { type KeyEdit, activateKey as switchKey } from '../keys/keys.ts'
 import { openSigner } from '../keys/signer.ts'
+import { selectReplaced } from './publication-store.ts'
 import { insertSignature, selectCurrentReleases, selectPinnedReleases } from './release-store.ts'
 
 export interface ResignServices {
@@ -17,8 +19,9 @@ export interface ResignServices {
 }
 
 /**
- * From now on the key signs, for these apps or for all. What is published there, and what journeys there still run, is signed
- * with it before anybody can see the switch: the same bytes, so the same hash, identity and number.
+ * From now on the key signs, for these apps or for all. What is published there, what journeys there still run, and what devices
+ * that fetched it lately may still begin, is signed with it before anybody can see the switch: the same bytes, so the same hash,
+ * identity and number.
  */
 export function activateKey(
   tx: Tx,
@@ -29,7 +32,8 @@ export function activateKey(
 ): Promise<KeyEdit> {
   return switchKey(tx, scopes, publicId, apps, async (scope) => {
     const signer = await openSigner(tx, scope, apps === '*' ? '*' : (apps[0] ?? '*'), sealingKey)
-    const pins = (await pinned(tx, scope)).filter(({ appId }) => apps === '*' || apps.includes(appId))
+    const needed = [...(await pinned(tx, scope)), ...(await selectReplaced(tx, scope, offerKeptDays))]
+    const pins = needed.filter(({ appId }) => apps === '*' || apps.includes(appId))
     const older = pins.length === 0 ? [] : await selectPinnedReleases(tx, scope, pins)
     for (const { sha256, bytes } of [...(await selectCurrentReleases(tx, scope, apps)), ...older]) {
       const message = signedMessage(names, bytes)
