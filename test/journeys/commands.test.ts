@@ -128,6 +128,32 @@ test('a journey that is just beginning when its customer is paused rests like th
   assert.deepEqual([resting.status, resting.held], ['armed', true])
 })
 
+test('a start that waits for its turn begins nothing in an Experience that is paused meanwhile', async () => {
+  const of = await stage.publish(api())
+  const who = randomUUID()
+  await stage.project.customer(who)
+  const body = { app_id: stage.app.id, distinct_id: who }
+  const ask = () => stage.call('POST', `/experiences/${of.id}/start`, { body })
+  const { first, second } = await service.pool.transaction(async (tx) => {
+    await tx.query(
+      `insert into experience_enrolment (scope_id, experience_id, customer_id)
+       select e.scope_id, e.id, a.customer_id
+       from experience e
+       join customer_alias a on a.scope_id = e.scope_id and a.distinct_id = $2
+       where e.public_id = $1`,
+      [of.id, who],
+    )
+    const going = ask()
+    await somebodyWaits(service.pool)
+    const waiting = ask()
+    // A customer's starts come one after the other: it has arrived, and waits for the first.
+    await stage.call('GET', `/experiences/${of.id}${place}`)
+    await stage.project.post(`/experiences/${of.id}/pause${place}`, {})
+    return { first: going, second: waiting }
+  })
+  assert.deepEqual([(await first).body.status, (await second).body.status], ['started', 'ineligible'])
+})
+
 test('a customer whose journeys rest is offered nothing, and everything again afterwards; each is a new profile', async () => {
   const who = randomUUID()
   const customer = await stage.project.customer(who)

@@ -38,12 +38,17 @@ export interface StartCommand {
   context: JsonObject | Refusal
 }
 
-export type StartExperience = (command: StartCommand) => Promise<Start & { experienceId: string }>
+type Started = Start & { experienceId: string }
 
-interface Item extends StartCommand {
+export type StartExperience = (command: StartCommand) => Promise<Started>
+
+/** What is live where it is to start. */
+interface Startable {
   plan: PinnedPlan
   state: PointerState
 }
+
+interface Item extends StartCommand, Startable {}
 
 /**
  * Starts an Experience for a customer, once for each key. Requests that arrive while others are decided share a transaction; the
@@ -51,8 +56,8 @@ interface Item extends StartCommand {
  * what the Experience needs.
  */
 export function createStart(options: StartOptions): StartExperience {
-  const { pool, clock } = options
-  const decide = coalesce<Item, Start | Refusal>({
+  const { clock } = options
+  const decide = coalesce<StartCommand, Started | Refusal>({
     run: (items) => startAll(options, items),
     lanes: 2,
     laneKey: ({ scope, distinctId }) => `${scope.scopeId} ${distinctId}`,
@@ -64,13 +69,9 @@ export function createStart(options: StartOptions): StartExperience {
   })
   return async (command) => {
     try {
-      const { scope, experience, appId } = command
-      const pointer = await selectStartable(pool, scope, { experience, appId })
-      const plan = pointer && (await pinnedPlans(pool, scope, [pointer])).get(pointer.buildId)
-      if (!pointer || plan?.policy.entry.trigger.type !== 'api') throw refuse('experience_not_startable')
-      const answer = await decide({ ...command, plan, state: pointer.state })
+      const answer = await decide(command)
       if (answer instanceof Refusal) throw answer
-      return { ...answer, experienceId: plan.experiencePublicId }
+      return answer
     } catch (error) {
       throw unavailable(error, 'service_unavailable')
     }
@@ -78,7 +79,7 @@ export function createStart(options: StartOptions): StartExperience {
 }
 
 /** What may pass by itself, such as two that wait for each other, is tried again. */
-async function startAll(options: StartOptions, items: Item[]): Promise<(Start | Refusal)[]> {
+async function startAll(options: StartOptions, items: StartCommand[]): Promise<(Started | Refusal)[]> {
   for (let tries = 1; ; tries++) {
     try {
       return await attempt(options, items)
@@ -89,8 +90,8 @@ async function startAll(options: StartOptions, items: Item[]): Promise<(Start | 
 }
 
 /** Items of several scopes are transactions of their own. */
-async function attempt(options: StartOptions, items: Item[]): Promise<(Start | Refusal)[]> {
-  const answers = new Map<Item, Start | Refusal>()
+async function attempt(options: StartOptions, items: StartCommand[]): Promise<(Started | Refusal)[]> {
+  const answers = new Map<StartCommand, Started | Refusal>()
   for (const own of Map.groupBy(items, ({ scope }) => scope.scopeId).values()) {
     const { scope } = must(own[0], 'a group has one')
     const decided = await options.pool.transaction((tx) => startIn(tx, scope, own, options))
@@ -102,22 +103,30 @@ async function attempt(options: StartOptions, items: Item[]): Promise<(Start | R
 async function startIn(
   tx: Tx,
   scope: Scope,
-  items: readonly Item[],
+  commands: readonly StartCommand[],
   { clock, tombstoneKey, services }: StartOptions,
-): Promise<Map<Item, Start | Refusal>> {
+): Promise<Map<StartCommand, Started | Refusal>> {
   const now = clock.now()
-  const answers = new Map<Item, Start | Refusal>()
-  const candidates: { item: Item; candidate: Candidate }[] = []
+  const answers = new Map<StartCommand, Started | Refusal>()
+  const items: { command: StartCommand; item: Item }[] = []
+  // Here, and not before its turn: until then it may have been paused, taken back, or followed by another version.
+  const startable = await startables(tx, scope, commands)
+  for (const command of commands) {
+    const found = startable.get(placeOf(command))
+    if (found) items.push({ command, item: { ...command, ...found } })
+    else answers.set(command, refuse('experience_not_startable'))
+  }
+  const candidates: { command: StartCommand; candidate: Candidate }[] = []
   const known = new Map<string, string | Refusal>()
   // In one order everywhere: who makes a customer is waited for.
-  for (const distinctId of [...new Set(items.map((item) => item.distinctId))].toSorted()) {
+  for (const distinctId of [...new Set(items.map(({ item }) => item.distinctId))].toSorted()) {
     known.set(distinctId, await resolve(tx, scope, distinctId, { tombstoneKey, now }))
   }
-  for (const item of items) {
+  for (const { command, item } of items) {
     const customer = must(known.get(item.distinctId), 'each was asked for')
     const wrong = customer instanceof Refusal ? customer : refusalOf(item)
-    if (wrong) answers.set(item, wrong)
-    else candidates.push({ item, candidate: candidateOf(item, customer as string, now) }) // no refusal, as seen above
+    if (wrong) answers.set(command, wrong)
+    else candidates.push({ command, candidate: candidateOf(item, customer as string, now) }) // no refusal, as seen above
   }
   const starts = await enrol(
     tx,
@@ -126,8 +135,26 @@ async function startIn(
     now,
     services,
   )
-  for (const [i, { item }] of candidates.entries()) answers.set(item, must(starts[i], 'each is decided'))
+  for (const [i, { command, candidate }] of candidates.entries()) {
+    const { experiencePublicId: experienceId } = candidate.plan
+    answers.set(command, { ...must(starts[i], 'each is decided'), experienceId })
+  }
   return answers
+}
+
+/** What may be started by a request, by experience and app; each is looked for once. */
+async function startables(tx: Tx, scope: Scope, commands: readonly StartCommand[]): Promise<Map<string, Startable>> {
+  const found = new Map<string, Startable>()
+  for (const [place, [command]] of Map.groupBy(commands, placeOf)) {
+    const pointer = command && (await selectStartable(tx, scope, command))
+    const plan = pointer && (await pinnedPlans(tx, scope, [pointer])).get(pointer.buildId)
+    if (pointer && plan?.policy.entry.trigger.type === 'api') found.set(place, { plan, state: pointer.state })
+  }
+  return found
+}
+
+function placeOf({ experience, appId }: StartCommand): string {
+  return JSON.stringify([experience, appId])
 }
 
 async function resolve(
