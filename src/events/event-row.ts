@@ -20,7 +20,7 @@ export function eventRowOf(
     ...{ pos, uuid, bodyHash, customerId, distinctId, appId, name: payload.event, at, receivedAt },
     value: payload.value ?? null,
     entityId: payload.entityId ?? null,
-    properties: JSON.stringify(storedProperties(payload)),
+    properties: JSON.stringify(storedProperties(payload, merge?.reason === 'source_deleted')),
     ...{ trust: payload.trust, recognised },
     merge: merge && JSON.stringify(merge),
     journeyOrigin: payload.journeyOrigin ? JSON.stringify(payload.journeyOrigin) : null,
@@ -54,11 +54,12 @@ const unrecognised: Warning = { code: 'unrecognised_system_event' }
 
 /**
  * The properties with what was sent beside them folded in, so that the stored event alone can be applied again. Per key the
- * top level wins, as it does in the lane.
+ * top level wins, as it does in the lane. `namesDeleted`: the other id of the identify is that of a deleted customer, whom
+ * nothing may name from the deletion on.
  */
-function storedProperties(payload: EventPayload): JsonObject {
+function storedProperties(payload: EventPayload, namesDeleted: boolean): JsonObject {
   const { properties, $set, $set_once, $unset, $increment, $anon_distinct_id: anonymousId } = payload
-  if (!$set && !$set_once && !$unset && !$increment && anonymousId === undefined) return properties
+  if (!$set && !$set_once && !$unset && !$increment && anonymousId === undefined && !namesDeleted) return properties
   const stored = joined(properties, {})
   if ($set) stored.$set = joined(stored.$set, $set)
   if ($set_once) stored.$set_once = joined(stored.$set_once, $set_once)
@@ -66,7 +67,7 @@ function storedProperties(payload: EventPayload): JsonObject {
   if ($unset) stored.$unset = [...(Array.isArray(stored.$unset) ? stored.$unset : []), ...$unset]
   if (anonymousId !== undefined) stored.$anon_distinct_id = anonymousId
   // An id that cannot be stored was refused by the lane for good, so without it the event still does the same.
-  if (typeof anonymousId === 'string' && !isStorable(anonymousId)) delete stored.$anon_distinct_id
+  if (namesDeleted || (typeof anonymousId === 'string' && !isStorable(anonymousId))) delete stored.$anon_distinct_id
   return stored
 }
 

@@ -226,6 +226,24 @@ describe('DELETE /customers/{id}', () => {
     assert.deepEqual(left, { events: 0n, customers: 0n })
   })
 
+  test('an event that names the deleted afterwards is stored without the name', async () => {
+    const project = await openProject(service)
+    const app = await project.app()
+    await project.delete(`/customers/${await project.customer('gone')}`)
+    const naming = [{ $anon_distinct_id: 'gone' }, { properties: { $anon_distinct_id: 'gone', kept: 1 } }]
+    for (const said of naming) await app.post('/event', anEvent('other', { event: '$identify', ...said }))
+    await applied(project, app)
+    const stored = await pool.query(
+      `select props, merge ->> 'reason' as reason from event where scope_id = $1 and event = '$identify' order by pos`,
+      [await project.scopeId()],
+    )
+    const reason = 'source_deleted'
+    assert.deepEqual(stored, [
+      { props: {}, reason },
+      { props: { kept: 1 }, reason },
+    ])
+  })
+
   test('erasing is taken up wherever it was left, and repeated it changes nothing', async () => {
     const project = await openProject(service)
     const app = await project.app()
