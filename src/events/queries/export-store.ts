@@ -203,23 +203,20 @@ export async function releaseExport(sql: Sql, { id, owner }: HeldExport): Promis
 
 /** Files of finished exports of a scope go, and those under way begin again: a customer in them was deleted. */
 export async function eraseExports(tx: Tx, { scopeId }: Scope): Promise<void> {
-  await tx.query(
-    `with touched as (
-      update event_export
-      set status = case status when 'completed' then 'failed' else 'pending' end,
-        error = case status when 'completed' then 'A customer in it was deleted. Make another one.' end,
-        position = from_position,
-        owner = null,
-        lease_until = '-infinity'
-      where scope_id = $1
-        and (status = 'running' or status = 'completed')
-      returning id
-    )
-    delete from event_export_file f
-    using touched
-    where f.export_id = touched.id`,
+  const touched = await tx.query<{ id: string }>(
+    `update event_export
+    set status = case status when 'completed' then 'failed' else 'pending' end,
+      error = case status when 'completed' then 'A customer in it was deleted. Make another one.' end,
+      position = from_position,
+      owner = null,
+      lease_until = '-infinity'
+    where scope_id = $1
+      and (status = 'running' or status = 'completed')
+    returning id`,
     [scopeId],
   )
+  // A statement of its own: it also sees the files that whoever held these rows saved while the one above waited.
+  await tx.query('delete from event_export_file where export_id = any ($1::text[])', [touched.map(({ id }) => id)])
 }
 
 export async function deleteExports(sql: Sql, { olderThanMs }: { olderThanMs: number }): Promise<void> {

@@ -6,6 +6,7 @@ import { testDatabase } from '../../../test/harness/database.ts'
 import { testScope } from '../../../test/harness/lane.ts'
 import { silent } from '../../../test/harness/server.ts'
 import { storeCustomers, storeEvents } from '../../../test/harness/stored-events.ts'
+import { somebodyWaits } from '../../../test/harness/waits.ts'
 import { must } from '../../kernel/assert.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { exportTriesMax } from '../../kernel/limits.ts'
@@ -14,6 +15,8 @@ import { ensurePartitions } from '../partitions.ts'
 import { createExport, getExport, getExportFile, writeNext } from './export.ts'
 import { claimExport, saveFile } from './export-store.ts'
 import { eraseEventAnswers } from './forget.ts'
+import { answerLater, getLater, newQueryId } from './later.ts'
+import { finishQuery } from './later-store.ts'
 import type { StoredEvent } from './list-store.ts'
 
 const database = await testDatabase()
@@ -158,4 +161,50 @@ test('when a customer is deleted, finished files go and unfinished exports begin
   assert.equal(await pool.transaction((tx) => saveFile(tx, held, { position: 10n, file: null })), false)
   await write()
   assert.equal((await linesOf(scope, open)).length, 10)
+})
+
+test('a file that is saved while a customer is deleted goes too, and nothing is exported twice', async () => {
+  const scope = await world(10)
+  const id = await ask(scope)
+  const held = must(await claimExport(pool, 'slow'), 'it waits')
+  const file = { rows: 4, bytes: Buffer.from('of the deleted'), sha256: Buffer.alloc(32) }
+  let erased: Promise<unknown> | undefined
+  await pool.transaction(async (tx) => {
+    assert.ok(await saveFile(tx, held, { position: 4n, file }))
+    erased = pool.transaction((other) => eraseEventAnswers(other, scope))
+    await somebodyWaits(pool)
+  })
+  await erased
+  await write()
+  assert.deepEqual(
+    (await linesOf(scope, id)).map(({ position }) => position),
+    upTo(10),
+  )
+})
+
+test('a question that was under way when a customer was deleted keeps no answer', async () => {
+  const scope = await testScope(pool)
+  const stateOf = async (id: string) => {
+    const { status, result } = must(await getLater(pool, [scope], id), 'it was asked')
+    return [status, result]
+  }
+  const ended = Promise.withResolvers<object>()
+  const id = newQueryId()
+  await answerLater({ pool, log }, scope, id, () => ended.promise)
+  assert.deepEqual(await stateOf(id), ['running', null])
+  await pool.transaction((tx) => eraseEventAnswers(tx, scope))
+  await finishQuery(pool, { id, status: 'completed', result: '{"of":"the deleted"}', error: null })
+  assert.deepEqual(await stateOf(id), ['failed', null])
+
+  // It ends in a transaction that the deletion waits for.
+  const late = newQueryId()
+  await answerLater({ pool, log }, scope, late, () => ended.promise)
+  let erased: Promise<unknown> | undefined
+  await pool.transaction(async (tx) => {
+    await finishQuery(tx, { id: late, status: 'completed', result: '{"of":"the deleted"}', error: null })
+    erased = pool.transaction((other) => eraseEventAnswers(other, scope))
+    await somebodyWaits(pool)
+  })
+  await erased
+  assert.equal(await getLater(pool, [scope], late), undefined)
 })

@@ -12,7 +12,7 @@ export async function forgetEventAnswers(pool: Pool): Promise<void> {
 
 /**
  * Deletes what was made of a scope's events before a customer of it was deleted: files may hold their events, answers their
- * names. Exports under way begin again. True: nothing is left.
+ * names. Exports under way begin again, questions under way fail. True: nothing is left.
  */
 export async function eraseEventAnswers(tx: Tx, scope: Scope): Promise<boolean> {
   await eraseExports(tx, scope)

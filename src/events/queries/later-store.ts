@@ -14,11 +14,13 @@ export async function insertQuery(sql: Sql, { scopeId }: Scope, id: string): Pro
   await sql.query(`insert into event_query (id, scope_id, status) values ($1, $2, 'running')`, [id, scopeId])
 }
 
+/** Changes nothing when it ended before: it was erased. */
 export async function finishQuery(sql: Sql, { id, status, result, error }: LaterQuery): Promise<void> {
   await sql.query(
     `update event_query
     set status = $2, result = $3, error = $4::jsonb
-    where id = $1`,
+    where id = $1
+      and status = 'running'`,
     [id, status, result, error && JSON.stringify(error)],
   )
 }
@@ -49,7 +51,15 @@ export async function deleteQueries(sql: Sql, { olderThanMs }: { olderThanMs: nu
   )
 }
 
-/** Their answers may name customers by what these are called. */
+/** Their answers may name customers by what these are called. Those under way may have read so already: they fail. */
 export async function eraseQueries(tx: Tx, { scopeId }: Scope): Promise<void> {
-  await tx.query(`delete from event_query where scope_id = $1 and status <> 'running'`, [scopeId])
+  await tx.query(
+    `update event_query
+    set status = 'failed', error = $2::jsonb
+    where scope_id = $1
+      and status = 'running'`,
+    [scopeId, JSON.stringify({ code: 'service_unavailable', message: 'A customer was deleted meanwhile. Ask again.' })],
+  )
+  // After it, so that it sees those too that ended while that one waited for them.
+  await tx.query(`delete from event_query where scope_id = $1 and status = 'completed'`, [scopeId])
 }
