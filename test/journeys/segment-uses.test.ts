@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startService } from '../harness/service.ts'
+import { somebodyWaits } from '../harness/waits.ts'
 import { assertRefused } from '../workspace/api.ts'
 import { deviceDraft, openStage, serverDraft } from './stage.ts'
 
@@ -14,6 +15,13 @@ const aSegment = async (): Promise<string> => {
   return (await stage.project.post('/segments', { ...place, name: 'Pro', definition: { version: 1, where } })).id
 }
 const remove = (id: string) => stage.call('DELETE', `/segments/${id}`)
+const anExperiment = (key: string, audience: string) => ({
+  ...{ ...place, key, name: key, kind: 'ab', coverage: 1, metrics: [], audience_segment_id: audience },
+  variants: [
+    { id: 'a', weight: 0.5, is_holdout: false },
+    { id: 'b', weight: 0.5, is_holdout: false },
+  ],
+})
 const usedBy = async (id: string) => {
   const answer = await remove(id)
   assertRefused(answer, 409, 'conflict')
@@ -37,17 +45,48 @@ test('a Segment that a live or paused Experience names cannot be deleted, one th
 
 test('the audience of an experiment cannot be deleted before the experiment is over', async () => {
   const audience = await aSegment()
-  const variants = [
-    { id: 'a', weight: 0.5, is_holdout: false },
-    { id: 'b', weight: 0.5, is_holdout: false },
-  ]
-  const { id } = await stage.project.post('/experiments', {
-    ...place,
-    ...{ key: 'x', name: 'X', kind: 'ab', variants, coverage: 1, metrics: [], audience_segment_id: audience },
-  })
+  const { id } = await stage.project.post('/experiments', anExperiment('x', audience))
   assert.deepEqual(await usedBy(audience), [{ object: 'experiment', id }])
   await stage.project.post(`/experiments/${id}/start`, {})
   assert.deepEqual(await usedBy(audience), [{ object: 'experiment', id }])
   await stage.project.post(`/experiments/${id}/conclude`, { winner_variant_id: 'a' })
   assert.equal((await remove(audience)).status, 200)
+})
+
+/** Who begins to ask for a Segment has seen it, and waits for `lock`; then somebody deletes it. */
+async function deletedWhile<Asking>(lock: string, segmentId: string, ask: () => Promise<Asking>) {
+  const { asking, deleting } = await service.pool.transaction(async (tx) => {
+    await tx.query(lock)
+    const begun = ask()
+    await somebodyWaits(service.pool)
+    const ending = remove(segmentId)
+    await Promise.race([ending, somebodyWaits(service.pool, 2)])
+    return { asking: begun, deleting: ending }
+  })
+  return { asked: await asking, deleted: await deleting }
+}
+
+test('a Segment is not deleted while an Experience that names it is published', async () => {
+  const eligible = await aSegment()
+  const eligibility = { ir_version: 1, expr: { type: 'Segment', op: 'is_member', id: eligible } }
+  const asking = await stage.publish(deviceDraft({}))
+  // Where publications take their numbers.
+  const { deleted } = await deletedWhile('select from publish_seq for update', eligible, () =>
+    asking.publish(deviceDraft({ eligibility })),
+  )
+  assertRefused(deleted, 409, 'conflict')
+  assert.deepEqual(deleted.body.error.details.used_by, [{ object: 'experience', id: asking.id }])
+})
+
+test('a Segment is not deleted while an experiment takes it for its audience, nor taken while it is deleted', async () => {
+  const audience = await aSegment()
+  const make = (key: string, of: string) => () => stage.call('POST', '/experiments', { body: anExperiment(key, of) })
+  const terms = 'lock table experiment_phase in share row exclusive mode'
+  const { asked, deleted } = await deletedWhile(terms, audience, make('y', audience))
+  assert.equal(asked.status, 201)
+  assert.deepEqual(deleted.body.error?.details.used_by, [{ object: 'experiment', id: asked.body.id }])
+  const other = await aSegment()
+  const turn = `select pg_advisory_xact_lock(hashtextextended('experiment', id)) from scope`
+  const late = await deletedWhile(turn, other, make('z', other))
+  assert.deepEqual([late.asked.status, late.deleted.status], [400, 200])
 })

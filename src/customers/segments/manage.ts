@@ -22,6 +22,7 @@ import {
 } from './manage-store.ts'
 import { parseDefinition, parseNewDefinition } from './parse-definition.ts'
 import { ring } from './state-store.ts'
+import { takeSegments } from './uses-store.ts'
 
 /** A segment and the ids of those whose definitions ask for it. */
 export interface UsedSegment {
@@ -90,7 +91,7 @@ async function redefine(
   await ring(tx, scope)
 }
 
-/** Gives the segment as it was. 409 while another one asks for it. */
+/** Gives the segment as it was. 409 while another one asks for it; whoever else may ask (`keepSegments`) is to be seen afterwards. */
 export async function deleteSegment(
   tx: Tx,
   scopes: Scope[],
@@ -101,6 +102,7 @@ export async function deleteSegment(
     scopes.find(({ scopeId }) => scopeId === found.segment.scopeId),
     'it was found there',
   )
+  await takeSegments(tx, scope)
   await applyCommand(tx, scope, 'delete_segment', { segment_id: publicId })
   const before = await getSegment(tx, scopes, publicId)
   if (before.usedBy.length > 0) {

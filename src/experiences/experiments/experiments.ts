@@ -1,4 +1,4 @@
-import { getSegment } from '../../customers/index.ts'
+import { getSegment, keepSegments } from '../../customers/index.ts'
 import type { Sql, Tx } from '../../db/pool.ts'
 import { must } from '../../kernel/assert.ts'
 import { canonicalJson } from '../../kernel/canonical-json.ts'
@@ -36,8 +36,8 @@ export async function createExperiment(
   const publicId = newId('xp')
   const whole = withDefaults(terms, seedOf(publicId, 1))
   checkTerms(kind, whole)
-  await checkAudience(tx, scope, whole.audienceSegmentId)
   await lockExperiments(tx, scope)
+  await checkAudience(tx, scope, whole.audienceSegmentId)
   if ((await countExperiments(tx, scope)) >= experimentsMax) {
     throw refuse('conflict', {
       message: `An environment of a project has at most ${experimentsMax} experiments, ever.`,
@@ -154,9 +154,11 @@ export async function editExperiment(
   return { before, after: await getExperiment(tx, [scope], found.publicId), scope }
 }
 
-export async function checkAudience(sql: Sql, scope: Scope, segmentId: string | null): Promise<void> {
+/** 400 where it is not there; it stays until the end of `tx`. */
+export async function checkAudience(tx: Tx, scope: Scope, segmentId: string | null): Promise<void> {
   if (segmentId === null) return
-  await getSegment(sql, [scope], segmentId).catch((error: unknown) => {
+  await keepSegments(tx, scope)
+  await getSegment(tx, [scope], segmentId).catch((error: unknown) => {
     if (!(error instanceof Refusal)) throw error
     throw refuse('invalid_request', { param: 'audience_segment_id', message: `There is no segment ${segmentId}.` })
   })

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { keepInternalSegments } from '../../customers/index.ts'
+import { keepInternalSegments, keepSegments } from '../../customers/index.ts'
 import type { Tx } from '../../db/pool.ts'
 import { must } from '../../kernel/assert.ts'
 import { canonicalJson } from '../../kernel/canonical-json.ts'
@@ -54,6 +54,8 @@ export async function freeze(
   if (experience.status === 'archived') throw refuse('conflict', { message: 'The Experience is archived.' })
   const { text } = await getDraft(tx, experience)
   const saved: unknown = JSON.parse(text ?? 'null')
+  // What it names is there until it is live.
+  await keepSegments(tx, scope)
   const known = await loadKnown(tx, scope, { experience, draft: saved }, settings)
   const { draft, made } = compileFor(saved, { experience, known })
   await keepHistory(tx, scope, { draft, experience, keptDays })
@@ -133,6 +135,7 @@ export async function build(
       builds.push({ ...(await restored(tx, scope, before)), app, version })
       continue
     }
+    if (!made) await keepSegments(tx, scope)
     made ??= compileFor(draft, { experience, known: await loadKnown(tx, scope, { experience, draft }, settings) }).made
     const compiled = must(made.get(app.platform), 'the draft is for it')
     builds.push({ ...(await buildIn(tx, scope, { app, experience, version }, compiled)), app, version })
