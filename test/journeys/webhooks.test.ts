@@ -8,6 +8,7 @@ import { dayMs, step, t0 } from '../../src/journeys/engine/testing/a-plan.ts'
 import { sendWebhooks } from '../../src/journeys/outbox/send.ts'
 import { webhookAnswerBytesMax } from '../../src/kernel/limits.ts'
 import type { Scope } from '../../src/tenancy/index.ts'
+import { eventually } from '../app/project.ts'
 import { receiver, says } from '../harness/receiver.ts'
 import { openJourneys, services } from './world.ts'
 
@@ -195,4 +196,27 @@ test('a sender that dies leaves the row to another, which sends it under the sam
   await pool.query('update journey_outbox set attempts = 1, due_at_ms = 0 where scope_id = $1', [scope.scopeId])
   await deliver(scope)
   assert.deepEqual([(await world.journey(scope, id)).endDetail, shop.heard.length], ['won', 1])
+})
+
+test('whoever hears of a failure after its lease leaves the row to the one that took it since', async () => {
+  const asked: ServerResponse[] = []
+  const hold = (answer: ServerResponse) => void asked.push(answer)
+  await using shop = await receiver(hold)
+  const { scope, id } = await calling(shop.url, { timeoutMs: 30_000 })
+  const send = async () => {
+    await pool.query('update journey_outbox set due_at_ms = 0 where scope_id = $1', [scope.scopeId])
+    const before = asked.length
+    const sending = sendWebhooks({ pool, services, sealingKey, allowPrivate: true })
+    await eventually(async () => asked.length > before, 20_000)
+    return { sending }
+  }
+  const dueAt = async () => (await world.rows(scope)).outbox[0]?.due_at_ms
+  const [late, current] = [await send(), await send()]
+  const leased = await dueAt()
+  for (const answer of asked.slice(0, 1)) says(503)(answer)
+  await late.sending
+  assert.equal(await dueAt(), leased)
+  for (const answer of asked.slice(1)) says(200)(answer)
+  await current.sending
+  assert.equal((await world.journey(scope, id)).endDetail, 'won')
 })

@@ -94,15 +94,17 @@ const later: Statement = {
     where scope_id = $1
       and journey_id = $2
       and rev = $3
-      and index = $4`,
+      and index = $4
+      and attempts = $6`,
 }
 
+/** Nothing where somebody else has taken it since: it is theirs until their lease is over. */
 export async function postponeOutbox(
   client: pg.ClientBase,
-  { scopeId, journeyId, rev, index }: OutboxKey,
+  { scopeId, journeyId, rev, index, attempts }: OutboxRow,
   dueAt: number,
 ): Promise<void> {
-  await raw(client, later, [scopeId, journeyId, rev, index, dueAt])
+  await raw(client, later, [scopeId, journeyId, rev, index, dueAt, attempts])
 }
 
 const remove: Statement = {
