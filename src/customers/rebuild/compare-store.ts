@@ -98,6 +98,14 @@ const namesOf = (schema: string) => `
      offset 0
    ) a)`
 
+/** But refusals for a deleted source: their events are stored without its name, so nothing says them again. */
+const rulingsOf = (schema: string) => `
+  select *
+  from ${schema}merge_journal
+  where scope_id = $1
+    and customer_id = q.id
+    and reason is distinct from 'source_deleted'`
+
 /** Something that the history says otherwise. JSON, shortened; null: there is none. */
 export interface Difference {
   customerId: string
@@ -151,8 +159,8 @@ export async function selectDifferences(tx: Tx, live: Live, { scopeId }: Scope, 
          select 'merge.' || coalesce(x.pos, y.pos),
            case when x.pos is not null then jsonb_build_object('status', x.status, 'reason', x.reason, 'source', case when x.status <> 'refused' then x.source_customer_id end) end,
            case when y.pos is not null then jsonb_build_object('status', y.status, 'reason', y.reason, 'source', case when y.status <> 'refused' then y.source_customer_id end) end
-         from (select * from ${live}.merge_journal where scope_id = $1 and customer_id = q.id) x
-         full join (select * from merge_journal where scope_id = $1 and customer_id = q.id) y using (pos)
+         from (${rulingsOf(`${live}.`)}) x
+         full join (${rulingsOf('')}) y using (pos)
        ) compared
        where a is distinct from b
          and (field = 'record' or (l.id is not null and s.id is not null))

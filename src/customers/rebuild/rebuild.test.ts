@@ -14,9 +14,13 @@ import {
 } from '../../../test/harness/identity-steps.ts'
 import { testScope } from '../../../test/harness/lane.ts'
 import fc from '../../../test/harness/random.ts'
+import { somebodyWaits } from '../../../test/harness/waits.ts'
+import type { Tx } from '../../db/pool.ts'
 import { eraseEvents, forgetOldEvents } from '../../events/index.ts'
 import { must } from '../../kernel/assert.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import { deleteCustomer } from '../delete.ts'
+import { byDistinctId } from '../read.ts'
 import { resolveOrCreate } from '../resolve.ts'
 import { settleChanges } from '../settle.ts'
 import { type Finding, type Rebuilt, rebuildCustomers } from './rebuild.ts'
@@ -157,6 +161,17 @@ for (const [what, damage] of Object.entries(damages)) {
   })
 }
 
+test('whose device names somebody deleted is compared like all others', async () => {
+  const scope = await testScope(pool)
+  await live(scope, [
+    ...story,
+    [{ kind: 'delete', id: 'a' }],
+    [{ kind: 'event', id: 'c', other: 'a', edit: { set: { k: 3 } } }],
+  ])
+  const { customers, incomplete, findings } = await rebuilt(scope)
+  assert.deepEqual([customers, incomplete, findings], [1, 0, []])
+})
+
 test('a slice that was decided on before a mend is decided again', async () => {
   const scope = await testScope(pool)
   await live(scope, story)
@@ -259,4 +274,75 @@ test('a rebuild beside a lane at work ends with nothing different', async () => 
   assert.ok(result.mended > 0)
   assert.equal(result.different, 0)
   assert.deepEqual((await rebuilt(scope)).findings, [])
+})
+
+test('whose history loses a month or a neighbour while it is read is left alone', async () => {
+  const own = await testDatabase()
+  await using _ = own
+  const scope = await testScope(own.pool)
+  const now = new Date()
+  const lastMonth = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 15)
+  const month = `event_${new Date(lastMonth).toISOString().slice(0, 7).replace('-', '')}`
+  await ensureMonth(own.pool, lastMonth)
+  await own.pool.query('update project set created_at = $2 where id = $1', [scope.projectId, new Date(lastMonth)])
+  const happened = new Map<bigint, Step>()
+  const send = (steps: Parameters<typeof runEvents>[2]['steps']) =>
+    runEvents(own.pool, scope, { steps, size: 3, happened })
+  const order = (steps: Step[]) => runCommands(own.pool, scope, steps, happened)
+  const propertiesOf = async (id: string) => {
+    const [row] = await own.pool.query(
+      `select c.properties from customer c join customer_alias a on a.customer_id = c.id and a.scope_id = c.scope_id
+       where c.scope_id = $1 and a.distinct_id = $2`,
+      [scope.scopeId, id],
+    )
+    return row
+  }
+  /** Does `work` in the transaction that a rebuild waits for, which has begun by then. */
+  const rebuiltBeside = async (work: (tx: Tx) => Promise<unknown>) => {
+    const findings: Finding[] = []
+    const options = { url: own.url, pool: own.pool, tombstoneKey, check: false }
+    const rebuild = await own.pool.transaction(async (tx) => {
+      await tx.query('select from lane where id = $1 for update', [scope.scopeId])
+      const result = rebuildCustomers(scope, { ...options, onFinding: (each) => void findings.push(each) })
+      await somebodyWaits(own.pool)
+      await work(tx)
+      return { result }
+    })
+    return { ...(await rebuild.result), findings }
+  }
+
+  // Written to the survivor before the split, these are not the source's: without the merge they would be.
+  await send([
+    { kind: 'event', id: 'gone', edit: {} },
+    { kind: 'event', id: 'split', edit: { set: { k: 1 } } },
+  ])
+  await order([{ kind: 'merge', id: 'gone', source: 'split', force: true }])
+  await send([{ kind: 'event', id: 'split', edit: { set: { n: 5 } } }])
+  await order([{ kind: 'split', id: 'gone' }])
+  const options = { erasers: [], now: Date.now, appendsEndMs: -1000 }
+  while ((await settleChanges(own.pool, options, scope.scopeId - 1))?.isMore);
+  const customer = must(await byDistinctId(own.pool, scope, 'gone'), 'it is there')
+  const beside = await rebuiltBeside(async (tx) => {
+    await deleteCustomer(tx, scope, customer.id, { tombstoneKey, participants: [] })
+    await eraseEvents(tx, scope, { customerIds: [customer.id], distinctIds: ['gone'], mentions: [] })
+  })
+  assert.deepEqual(await propertiesOf('split'), { properties: { k: 1 } })
+  assert.deepEqual([beside.mended, beside.incomplete], [0, 1], JSON.stringify(beside))
+
+  await send([{ kind: 'event', id: 'old', edit: { increment: { n: 7 } } }])
+  await own.pool.query(`update event set received_at = $2 where scope_id = $1 and distinct_id = 'old'`, [
+    ...[scope.scopeId, new Date(lastMonth)],
+  ])
+  await own.pool.query(
+    `update customer set created_at = $2
+     where scope_id = $1 and id = (select customer_id from customer_alias where scope_id = $1 and distinct_id = 'old')`,
+    [scope.scopeId, new Date(lastMonth)],
+  )
+  await send([{ kind: 'event', id: 'old', edit: { increment: { n: 1 } } }])
+  const dropped = await rebuiltBeside(async (tx) => {
+    await tx.query(`alter table event detach partition ${month}`)
+    await tx.query(`drop table ${month}`)
+  })
+  assert.deepEqual(await propertiesOf('old'), { properties: { n: 8 } })
+  assert.deepEqual(dropped.mended, 0, JSON.stringify(dropped))
 })

@@ -5,7 +5,15 @@ import type { Scope } from '../../tenancy/index.ts'
 import { type Difference, selectDifferences, selectPage, selectStandings } from './compare-store.ts'
 import { isUnexplained, mendRecords, selectRelated } from './mend-store.ts'
 import { replay, type Shadow } from './replay.ts'
-import { createShadow, hideLive, lockLive, noteIncomplete, onLive, selectSchema } from './shadow-store.ts'
+import {
+  createShadow,
+  hideLive,
+  lockLive,
+  noteIncomplete,
+  onLive,
+  selectNewestDeletion,
+  selectSchema,
+} from './shadow-store.ts'
 
 export interface RebuildOptions {
   /** Of the live database. */
@@ -51,7 +59,6 @@ export async function rebuildCustomers(scope: Scope, options: RebuildOptions): P
   return shadows.connected(async (client) => {
     await hideLive(client)
     const inShadow = transactionsOf(client)
-    const wholeSince = await pool.connected((live) => selectWholeSince(live, scope))
     const live = await inShadow((tx) => createShadow(tx, scope, schema))
     const refused = new Set<bigint>()
     const onRefused = (pos: bigint, reason: string) => {
@@ -62,9 +69,9 @@ export async function rebuildCustomers(scope: Scope, options: RebuildOptions): P
       ...options,
       shadow: { client, scope, live, tombstoneKey: options.tombstoneKey, onRefused },
       inShadow,
-      ...{ done: 0n, pass: 0 },
+      ...{ done: 0n, pass: 0, gaps: null },
     }
-    await inShadow((tx) => noteIncomplete(tx, live, scope, wholeSince === null ? null : wholeSince + clampMs))
+    await inShadow((tx) => noteGaps(tx, run))
     let total = await pass(run)
     let mended = total.mended
     // What was applied between two pages may have met a customer that was still wrong.
@@ -86,6 +93,18 @@ interface Run extends RebuildOptions {
   done: bigint
   /** What stays different is told in the first one. */
   pass: number
+  /** What was known to be missing when ids were last noted as incomplete. */
+  gaps: { wholeSince: number | null; deletion: bigint } | null
+}
+
+/** Months can be dropped and customers deleted while the history is read: to be asked after what was read of it. */
+async function noteGaps(tx: Tx, run: Run): Promise<void> {
+  const { scope, live } = run.shadow
+  const wholeSince = await run.pool.connected((client) => selectWholeSince(client, scope))
+  const deletion = await selectNewestDeletion(tx, live, scope)
+  if (run.gaps?.wholeSince === wholeSince && run.gaps.deletion === deletion) return
+  await noteIncomplete(tx, live, scope, wholeSince === null ? null : wholeSince + clampMs)
+  run.gaps = { wholeSince, deletion }
 }
 
 async function pass(run: Run): Promise<Rebuilt> {
@@ -96,6 +115,7 @@ async function pass(run: Run): Promise<Rebuilt> {
     const from: string = after
     after = await run.inShadow(async (tx) => {
       await follow(run, await lockLive(tx, run.shadow.live, run.shadow.scope))
+      await noteGaps(tx, run)
       return comparePage(tx, run, from, total)
     })
   }

@@ -72,9 +72,10 @@ function idsOf({ event }: EventHappening): string[] {
   return source !== undefined && namesOnePerson(source) ? [event.distinctId, source] : [event.distinctId]
 }
 
-/** The id that it named was erased with its customer. */
+/** The id that it named was erased with its customer. What is refused whatever else is known does the same without it. */
 function lacksSource({ event, merge }: EventHappening): boolean {
-  return merge !== null && merge.reason !== 'illegal_id' && anonymousIdOf(event) === undefined
+  const isKnown = merge === null || merge.reason === 'illegal_id' || merge.reason === 'source_deleted'
+  return !isKnown && anonymousIdOf(event) === undefined
 }
 
 async function replayWhole(tx: Tx, shadow: Shadow, whole: EventHappening[]): Promise<void> {

@@ -92,6 +92,18 @@ export async function noteIncomplete(tx: Tx, live: Live, { scopeId }: Scope, who
   )
 }
 
+/** The position of the newest deletion; 0: there was none. */
+export async function selectNewestDeletion(tx: Tx, live: Live, { scopeId }: Scope): Promise<bigint> {
+  const [row] = await tx.query<{ pos: bigint | null }>(
+    `select max(pos) as pos
+     from ${live}.customer_change
+     where scope_id = $1
+       and kind = 'delete'`,
+    [scopeId],
+  )
+  return row?.pos ?? 0n
+}
+
 /** Of these ids those whose history is not all there. */
 export async function selectIncomplete(tx: Tx, distinctIds: string[]): Promise<Set<string>> {
   const rows = await tx.query<{ distinct_id: string }>(
