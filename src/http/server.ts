@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -18,6 +17,7 @@ import { releaseKeys as addReleaseKeys, type ReleaseKeysOptions } from './app/re
 import { addJsonBodyParser } from './body.ts'
 import { allowBrowsers } from './cors.ts'
 import { errorHandler, sendRefusal, styleOf, toRefusal } from './errors.ts'
+import { refuseMalformed } from './malformed.ts'
 import { noteMethods } from './methods.ts'
 import { requestId } from './request-id.ts'
 import { workspaceHeaders } from './security.ts'
@@ -143,22 +143,6 @@ function bareServer(log: Logger, receiveMsMax = bodyReceiveMsMax): FastifyInstan
   })
   server.server.on('checkExpectation', refuseExpectation)
   return server
-}
-
-/** Bytes that are no HTTP request: one answer in our words, then the connection ends. */
-function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) return
-  const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-  const large = error.code === 'HPE_HEADER_OVERFLOW'
-  const status = late ? '408 Request Timeout' : large ? '431 Request Header Fields Too Large' : '400 Bad Request'
-  const body = JSON.stringify({
-    code: 'invalid_request',
-    message: 'The request is not valid HTTP.',
-    request_id: 'none',
-  })
-  socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  )
 }
 
 function addCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {

@@ -32,6 +32,17 @@ test('a request without Host, and an expectation that cannot be met, are refused
   assert.match(await say('GET /health HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /, 'HTTP/1.0 has no Host')
 })
 
+test('a request that bytes of another kind follow gets its own answer before they are refused', async () => {
+  const whole = `GET /v1/projects HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.secretKey}\r\n\r\n`
+  const cut = `POST /event HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`
+  for (const bad of ['BAD\r\n\r\n', cut]) {
+    const answers = await say(whole + whole + bad)
+    const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status)
+    assert.deepEqual(statuses, ['200', '200', '400'])
+    assert.match(answers, /"message":"The request is not valid HTTP\."[^}]*\}$/)
+  }
+})
+
 describe('security headers', () => {
   const expected = {
     'cache-control': 'no-store',
