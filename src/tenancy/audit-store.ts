@@ -24,9 +24,9 @@ export interface AuditFilter {
   actorId?: string | undefined
   requestId?: string | undefined
   /** Inclusive. */
-  from?: string | undefined
+  from: Date | null
   /** Exclusive. */
-  to?: string | undefined
+  to: Date | null
 }
 
 /**
@@ -71,8 +71,8 @@ export async function selectAudit(
       filter.objectId ?? null,
       filter.actorId ?? null,
       filter.requestId ?? null,
-      filter.from ?? null,
-      filter.to ?? null,
+      filter.from,
+      filter.to,
       after,
       limit,
     ],

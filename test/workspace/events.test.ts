@@ -543,6 +543,9 @@ describe('POST /event_exports', () => {
       'format',
     )
     const { start, end } = range
+    const beyond = { start, end: '9999-12-31T23:59:59-15:00' } // in UTC a day of the year 10000
+    const late = await ws.post('/event_exports', { format: 'jsonl.gz', time_range: beyond })
+    assertRefused(late, 400, 'invalid_request', 'time_range.end')
     const both = { format: 'jsonl.gz', from_position: 0, time_range: { start, end } }
     assertRefused(await ws.post('/event_exports', both), 400, 'invalid_request', 'time_range')
     assertRefused(await ws.post('/event_exports', { format: 'jsonl.gz' }), 400, 'invalid_request', 'time_range')

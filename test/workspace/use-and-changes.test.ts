@@ -59,6 +59,22 @@ describe('the audit log', () => {
       assert.equal((await service.workspace('GET', `/audit_log?${query}`)).status, 400, query)
     }
   })
+
+  test('takes instants of any zone, and refuses those that are out of time by the name of the filter', async () => {
+    for (const time of ['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-15:00']) {
+      for (const param of ['from', 'to']) {
+        const { status, body } = await service.workspace('GET', `/audit_log?${param}=${time}`)
+        assert.deepEqual([status, body.error.param], [400, param], time)
+      }
+    }
+    for (const time of [
+      '2026-11-21T00:00:00%2B23:59',
+      '2026-11-21T00:00:00-16:00',
+      `2026-11-21T00:00:00.${'1'.repeat(300)}Z`,
+    ]) {
+      assert.equal((await service.workspace('GET', `/audit_log?from=${time}&to=${time}`)).status, 200, time)
+    }
+  })
 })
 
 describe('usage', () => {
@@ -95,6 +111,22 @@ describe('usage', () => {
     assert.equal((await list(`/usage_stats?from=${day}&to=${day}`)).data.length, 1)
     assert.deepEqual((await list('/usage_stats?to=2020-01-01')).data, [])
     assert.equal((await service.workspace('GET', '/usage_stats?from=2026-02-30')).status, 400)
+  })
+
+  test('refuses days that no calendar has, also in a cursor', async () => {
+    const cursor = (day: string) => `cursor=${Buffer.from(JSON.stringify(day)).toString('base64url')}`
+    const cases = [
+      ['from', 'from=0000-02-29'],
+      ['to', 'to=0000-01-01'],
+      ['cursor', cursor('2026-99-99')],
+      ['cursor', cursor('2026-02-30')],
+      ['cursor', cursor('0000-01-01')],
+    ]
+    for (const [param, query] of cases) {
+      const { status, body } = await service.workspace('GET', `/usage_stats?${query}`)
+      assert.deepEqual([status, body.error.param], [400, param], query)
+    }
+    assert.deepEqual((await list(`/usage_stats?${cursor('0001-01-01')}`)).data, [])
   })
 
   test('is added to by every process, and by the last breath of one that stops', async () => {

@@ -4,6 +4,7 @@ import { nameCharsMax } from '../../kernel/limits.ts'
 import { type AuditRow, listAudit } from '../../tenancy/index.ts'
 import { closed, instant, nullableString, oneOf } from '../schema.ts'
 import type { Endpoints } from './endpoint.ts'
+import { dateOf } from './grants.ts'
 import { listAnswer, listOf, listQuery, pageOf } from './list.ts'
 
 const AuditEntry = Type.Object(
@@ -53,8 +54,9 @@ export function auditLog({ get }: Endpoints, pool: Pool): void {
     },
     async ({ caller }, { query }) => {
       const page = pageOf(query, position)
-      const { action, object, object_id: objectId, actor_id: actorId, request_id: requestId, from, to } = query
-      const filter = { action, object, objectId, actorId, requestId, from, to }
+      const { action, object, object_id: objectId, actor_id: actorId, request_id: requestId } = query
+      const range = { from: dateOf(query.from, 'from'), to: dateOf(query.to, 'to') }
+      const filter = { action, object, objectId, actorId, requestId, ...range }
       const rows = await listAudit(pool, caller.workspaceId, filter, page)
       return listAnswer(rows, page, { show, positionOf: ({ id }) => String(id) })
     },

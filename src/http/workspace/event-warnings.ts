@@ -3,7 +3,7 @@ import type { Pool } from '../../db/pool.ts'
 import { type EventWarning, listWarnings } from '../../events/index.ts'
 import { closed, instant, nullableString } from '../schema.ts'
 import type { Endpoints } from './endpoint.ts'
-import { timeOf } from './grants.ts'
+import { dateOf } from './grants.ts'
 import { listOf, wholeList } from './list.ts'
 import { projectId } from './parts.ts'
 
@@ -53,11 +53,6 @@ export function eventWarnings({ get }: Endpoints, pool: Pool): void {
       return wholeList((await listWarnings(pool, look.scope(query.project_id), range)).map(show))
     },
   )
-}
-
-function dateOf(text: string | undefined, param: string): Date | null {
-  const ms = timeOf(text, param)
-  return ms === null ? null : new Date(ms)
 }
 
 function show({ code, count, firstSeen, lastSeen, samples }: EventWarning): Static<typeof EventWarningObject> {

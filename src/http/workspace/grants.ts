@@ -193,10 +193,18 @@ function units(count: number | null | undefined): bigint | null {
 export function timeOf(text: string | null | undefined, param: string): number | null {
   if (text === null || text === undefined) return null
   const ms = Date.parse(text)
-  if (Number.isNaN(ms) || ms < 0) {
+  // A zone may take the last hours of 9999 into a year of five digits, which no answer can show.
+  if (Number.isNaN(ms) || ms < 0 || ms > lastInstantMs) {
     throw refuse('invalid_request', { param, message: `${param} must be an instant from 1970 to 9999` })
   }
   return ms
+}
+
+const lastInstantMs = Date.parse('9999-12-31T23:59:59.999Z')
+
+export function dateOf(text: string | null | undefined, param: string): Date | null {
+  const ms = timeOf(text, param)
+  return ms === null ? null : new Date(ms)
 }
 
 function sourceIdOf({ grant, productId, sourceRef }: GrantRecord): string | null {

@@ -1,5 +1,7 @@
 import Type, { type Static } from 'typebox'
 import type { Pool } from '../../db/pool.ts'
+import { parseTimestamp } from '../../events/index.ts'
+import { refuse } from '../../kernel/errors.ts'
 import { listUsage, type Scope, type UsageDay } from '../../tenancy/index.ts'
 import { closed } from '../schema.ts'
 import { amount, numberOrText } from './amount.ts'
@@ -42,12 +44,28 @@ export function usageStats({ get }: Endpoints, pool: Pool): void {
       errors: [404],
     },
     async (look, { query }) => {
-      const page = pageOf(query, /^\d{4}-\d\d-\d\d$/)
+      const page = pageOf(query, { test: isDay })
       const scope = look.scope(query.project_id)
-      const days = await listUsage(pool, scope.scopeId, { from: query.from ?? null, to: query.to ?? null }, page)
+      const days = await listUsage(
+        pool,
+        scope.scopeId,
+        { from: dayOf(query.from, 'from'), to: dayOf(query.to, 'to') },
+        page,
+      )
       return listAnswer(days, page, { show: (each) => show(each, scope), positionOf: (each) => each.day })
     },
   )
+}
+
+/** A day of the calendar as the database has it: the schema lets the year 0000 pass, a cursor any digits. */
+function isDay(text: string): boolean {
+  return text.length === 10 && parseTimestamp(text) !== null
+}
+
+function dayOf(text: string | undefined, param: string): string | null {
+  if (text === undefined) return null
+  if (!isDay(text)) throw refuse('invalid_request', { param, message: `${param} must be a day from 0001 to 9999` })
+  return text
 }
 
 function show({ day: on, requests, events, decisions }: UsageDay, scope: Scope): Static<typeof UsageStat> {
