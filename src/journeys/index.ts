@@ -29,5 +29,6 @@ export { findIntroOffer, type IntroOffer, type OfferQuestion } from './offers.ts
 export { createJourneyParticipant, journeyEraser } from './participant.ts'
 export { journeySettings } from './store/journey-store.ts'
 export { selectGauges as selectEngineGauges } from './store/quarantine-store.ts'
+export { takeStarts } from './store/starts-store.ts'
 export { fireTimers } from './timers/fire.ts'
 export { runJourneys } from './timers/run.ts'

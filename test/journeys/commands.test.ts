@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import type { Sql } from '../../src/db/pool.ts'
 import { eventually } from '../app/project.ts'
 import { startService } from '../harness/service.ts'
 import { somebodyWaits } from '../harness/waits.ts'
@@ -108,15 +109,7 @@ test('a journey that is just beginning when its customer is paused rests like th
   const who = randomUUID()
   const customer = await stage.project.customer(who)
   const acts = await service.pool.transaction(async (tx) => {
-    // The start looks whether the customer is paused, and then waits for this row.
-    await tx.query(
-      `insert into experience_enrolment (scope_id, experience_id, customer_id)
-       select e.scope_id, e.id, a.customer_id
-       from experience e
-       join customer_alias a on a.scope_id = e.scope_id and a.distinct_id = $2
-       where e.public_id = $1`,
-      [of.id, who],
-    )
+    await holdEnrolment(tx, of, who)
     const starting = start(of, who)
     await somebodyWaits(service.pool)
     const pausing = stage.project.post(`/customers/${customer}/pause_journeys`)
@@ -135,14 +128,7 @@ test('a start that waits for its turn begins nothing in an Experience that is pa
   const body = { app_id: stage.app.id, distinct_id: who }
   const ask = () => stage.call('POST', `/experiences/${of.id}/start`, { body })
   const { first, second } = await service.pool.transaction(async (tx) => {
-    await tx.query(
-      `insert into experience_enrolment (scope_id, experience_id, customer_id)
-       select e.scope_id, e.id, a.customer_id
-       from experience e
-       join customer_alias a on a.scope_id = e.scope_id and a.distinct_id = $2
-       where e.public_id = $1`,
-      [of.id, who],
-    )
+    await holdEnrolment(tx, of, who)
     const going = ask()
     await somebodyWaits(service.pool)
     const waiting = ask()
@@ -173,7 +159,50 @@ test('a customer whose journeys rest is offered nothing, and everything again af
   assert.ok((await arms()).includes(every.id))
 })
 
+const hold = { in_flight: 'hold' }
+
+/** The journey of a start that had seen what is live, and is decided once the command was carried out, or waits for it. */
+async function beginningWhile(command: (of: Published) => Promise<unknown>): Promise<string> {
+  const of = await stage.publish(api())
+  const who = randomUUID()
+  await stage.project.customer(who)
+  const acts = await service.pool.transaction(async (tx) => {
+    await holdEnrolment(tx, of, who)
+    const starting = start(of, who)
+    await somebodyWaits(service.pool)
+    const commanding = command(of)
+    await Promise.race([commanding.then(swept), somebodyWaits(service.pool, 2)])
+    return { starting, commanding }
+  })
+  await acts.commanding
+  return acts.starting
+}
+
+/** A start looks whether the Experience is live and the customer is paused, and then waits for this row. */
+const holdEnrolment = (tx: Sql, of: Published, who: string) =>
+  tx.query(
+    `insert into experience_enrolment (scope_id, experience_id, customer_id)
+     select e.scope_id, e.id, a.customer_id
+     from experience e
+     join customer_alias a on a.scope_id = e.scope_id and a.distinct_id = $2
+     where e.public_id = $1`,
+    [of.id, who],
+  )
+
+/** Every command has been told to whom it can be told. */
+const swept = () => eventually(async () => (await service.pool.query('select from journey_sweep')).length === 0, 20_000)
+
 describe('what becomes of journeys under way', () => {
+  test('is also told to one that is just beginning: it rests, or stops', async () => {
+    const holding = await beginningWhile((of) => stage.project.post(`/experiences/${of.id}/pause${place}`, hold))
+    await stage.journeyIs(holding, ({ held }) => held)
+    const stop = { in_flight: 'stop' }
+    const taken = await beginningWhile((of) => stage.project.post(`/experiences/${of.id}/unpublish${place}`, stop))
+    await stage.journeyIs(taken, ({ status }) => status === 'ended')
+    const replaced = await beginningWhile((of) => of.publish({ ...api(), priority: 1 }, stop))
+    await stage.journeyIs(replaced, ({ status }) => status === 'ended')
+  })
+
   test('when another version goes live: they finish, and stay on the version they began with', async () => {
     const of = await stage.publish(api())
     const id = await start(of)

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { activate, type Experience, type PublishServices, type StateVerb } from '../../experiences/index.ts'
-import { holdJourneys, moveJourneys, resumeHeldJourneys, stopJourneys } from '../../journeys/index.ts'
+import { holdJourneys, moveJourneys, resumeHeldJourneys, stopJourneys, takeStarts } from '../../journeys/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Scope } from '../../tenancy/index.ts'
 import { oneOf } from '../schema.ts'
@@ -20,6 +20,8 @@ export async function activateFor(
   const { appIds = null, inFlight: chosen = 'finish' } = command
   await activate(tx, scope, experience, command, services)
   // Of publications before this one: what they began stops, or moves to what is live now. They began some while this one was made.
+  if (chosen === 'finish') return
+  await takeStarts(tx, experience)
   const at = new Date(services.clock.now())
   if (chosen === 'stop') await stopJourneys(tx, experience, { reason: 'superseded_version', appIds, at })
   if (chosen === 'move_armed') await moveJourneys(tx, experience, { reason: 'activate', appIds, at })
@@ -37,10 +39,19 @@ export const choices = {
 export async function tellOpen(
   { tx }: Change,
   after: Experience,
-  { verb, choice, appIds, at }: { verb: StateVerb; choice: string | undefined; appIds: string[] | null; at: Date },
+  {
+    verb,
+    choice,
+    appIds,
+    clock,
+  }: { verb: StateVerb; choice: string | undefined; appIds: string[] | null; clock: Clock },
 ): Promise<void> {
-  const command = { reason: verb, appIds, at }
-  if (verb === 'pause' && choice === 'hold') await holdJourneys(tx, after, command)
+  const isHeld = verb === 'pause' && choice === 'hold'
+  if (!isHeld && verb !== 'resume' && verb !== 'archive' && choice !== 'stop') return
+  // Those that are beginning saw the Experience as it was.
+  await takeStarts(tx, after)
+  const command = { reason: verb, appIds, at: new Date(clock.now()) }
+  if (isHeld) await holdJourneys(tx, after, command)
   if (verb === 'resume') await resumeHeldJourneys(tx, after, command)
   if (verb === 'archive' || choice === 'stop') await stopJourneys(tx, after, command)
 }

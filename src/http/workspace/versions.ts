@@ -191,7 +191,7 @@ function states({ post }: Endpoints, { clock }: VersionServices): void {
         const was = await showExperience(change.tx, before, scopeIn(scopes, before))
         const { after, scope } = await changeState(change.tx, scopes, params.id, verb, named)
         const choice = 'in_flight' in body ? String(body.in_flight) : undefined
-        await tellOpen(change, after, { verb, choice, appIds: named ?? null, at: new Date(clock.now()) })
+        await tellOpen(change, after, { verb, choice, appIds: named ?? null, clock })
         await change.catalogueChanged(scope)
         return editedExperience(change, verb, { before: was, after, scope })
       },

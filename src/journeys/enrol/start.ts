@@ -16,6 +16,7 @@ import type { ApplyServices } from '../apply/services.ts'
 import { fitsField } from '../engine/fields.ts'
 import type { PinnedPlan } from '../plan.ts'
 import { type PointerState, selectStartable } from '../plans-store.ts'
+import { keepStarts } from '../store/starts-store.ts'
 import { enrol } from './enrol.ts'
 import type { Candidate, Start } from './types.ts'
 
@@ -106,6 +107,7 @@ async function startIn(
   commands: readonly StartCommand[],
   { clock, tombstoneKey, services }: StartOptions,
 ): Promise<Map<StartCommand, Started | Refusal>> {
+  await keepStarts(tx, scope)
   const now = clock.now()
   const answers = new Map<StartCommand, Started | Refusal>()
   const items: { command: StartCommand; item: Item }[] = []

@@ -6,6 +6,7 @@ import { journeyRetryMsMax, journeyRetryMsMin, journeyTriesMax, timersAtOnce } f
 import type { Scope } from '../../tenancy/index.ts'
 import type { ApplyServices } from '../apply/services.ts'
 import { takeSweep } from '../manage/sweep.ts'
+import { keepStarts } from '../store/starts-store.ts'
 import type { Turn } from '../timers/run.ts'
 import { consumeRows } from './consume.ts'
 import type { InboxRow } from './inbox.ts'
@@ -54,6 +55,7 @@ export async function takeBatch(options: BatchOptions, scope: Scope): Promise<bo
     try {
       return await pool.transaction(async (tx) => {
         if (!(await lockInbox(tx, scope))) return false
+        await keepStarts(tx, scope)
         const now = clock.now()
         rows = await selectInbox(tx, scope, { now, limit })
         if (rows.length === 0) return false
