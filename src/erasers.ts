@@ -7,7 +7,7 @@ import { type Refusal, refuse } from './kernel/errors.ts'
 import { purchaseEraser } from './purchases/index.ts'
 import { eraseAnswers, type InstanceSecrets } from './tenancy/index.ts'
 
-/** What is erased of a deleted customer, part by part; the log comes after them. Names are remembered: they stay. */
+/** What is erased of a deleted customer, part by part, before the log and after it. Names are remembered: they stay. */
 export function erasersOf(secrets: InstanceSecrets): Eraser[] {
   return [
     { name: 'events', erase: eraseEvents },

@@ -20,7 +20,7 @@ async function deleted(scope: Scope, distinctId: string): Promise<void> {
   })
 }
 
-test('erasers run at once, and once more before the log when nobody from before the deletion can be at work', async () => {
+test('erasers run at once, and once more after the log when nobody from before the deletion can be at work', async () => {
   const scope = await testScope(pool)
   const calls: string[] = []
   const eraser = (name: string, slices: number): Eraser => ({

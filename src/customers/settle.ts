@@ -15,9 +15,9 @@ export interface SettleOptions {
 /** What is left of a deletion: whom it is about, which erasers have ended, how far the log is read. */
 interface DeletionWork extends Erasure {
   ended?: string[]
-  /** They run once more, for what was written by whoever had looked before the deletion. */
-  again?: boolean
   log?: LogPlace
+  /** Then they run once more, for what was written by whoever had looked before the deletion, or was taken from the log. */
+  logEnded?: boolean
 }
 
 interface SplitWork {
@@ -79,7 +79,7 @@ function moved(rows: number): State {
   return rows < settleRowsMax ? 'settled' : 'more'
 }
 
-/** One slice of one eraser; all of them once more, and the log, when nobody is at work any more who had not seen the deletion. */
+/** One slice of one eraser; the log, and all of them once more, when nobody is at work any more who had not seen the deletion. */
 async function erase(tx: Tx, change: Change, work: DeletionWork, options: SettleOptions): Promise<State> {
   const { scope } = change
   const { ended = [] } = work
@@ -89,14 +89,12 @@ async function erase(tx: Tx, change: Change, work: DeletionWork, options: Settle
     if (isEnd) await saveWork(tx, change, { ...work, ended: [...ended, eraser.name] })
     return 'more'
   }
+  if (work.logEnded) return 'settled'
   if (options.now() < change.at + (options.appendsEndMs ?? appendsEndMsDefault)) return 'later'
-  if (!work.again) {
-    await saveWork(tx, change, { ...work, ended: [], again: true })
-    return 'more'
-  }
   const log = await eraseLog(tx, scope, work, work.log ?? null)
-  if (log !== null) await saveWork(tx, change, { ...work, log })
-  return log === null ? 'settled' : 'more'
+  // A lane that is behind may have set one of these rows aside until now.
+  await saveWork(tx, change, log === null ? { ...work, ended: [], logEnded: true } : { ...work, log })
+  return 'more'
 }
 
 /** What was decided stays for the ledger's audit; whom it was about goes. */
