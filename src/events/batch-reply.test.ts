@@ -84,3 +84,10 @@ test('an item is named as it was sent, or unknown when its name is no text', () 
 test('a name with lone surrogates becomes text that every JSON reader takes', () => {
   assert.equal(eventNameOf({ event: 'a\ud800' }), 'a\ufffd')
 })
+
+test('the longest name is shown whole, and what is longer than any name is not sent back', () => {
+  const longest = '\u{1f600}'.repeat(200)
+  assert.equal(eventNameOf({ event: longest }), longest)
+  assert.equal(eventNameOf({ event: `a${longest}b` }), `a${'\u{1f600}'.repeat(199)}\ufffd`)
+  assert.equal(eventNameOf({ event: 'x'.repeat(10_000_000) }).length, 400)
+})

@@ -1,4 +1,5 @@
 import { assert, unreachable } from '../kernel/assert.ts'
+import { eventNameCharsMax } from '../kernel/limits.ts'
 
 /** What became of one submitted item. `not_queued`: valid, but the log could not take it. */
 export type ItemOutcome =
@@ -56,11 +57,17 @@ export function batchReply(outcomes: readonly ItemOutcome[]): BatchReply {
   }
 }
 
-/** An item's name for its error: as it was sent, or `unknown` when it is no text. Always something JSON readers take. */
+/**
+ * An item's name for its error: as it was sent, or `unknown` when it is no text. Always something JSON readers take. What is
+ * longer than any name is cut: a small body inflates to names of a hundred megabytes, which would all be sent back.
+ */
 export function eventNameOf(item: unknown): string {
   const name = typeof item === 'object' && item !== null && 'event' in item ? item.event : undefined
-  return typeof name === 'string' ? name.toWellFormed() : 'unknown'
+  return typeof name === 'string' ? name.slice(0, nameUnitsMax).toWellFormed() : 'unknown'
 }
+
+/** Characters beyond the basic plane take two units. */
+const nameUnitsMax = 2 * eventNameCharsMax
 
 function itemError(index: number, outcome: Exclude<ItemOutcome, { kind: 'accepted' }>): ItemError {
   const { event, error } = outcome

@@ -104,6 +104,12 @@ describe('POST /batch, 200', () => {
     )
   })
 
+  test('is answered in a few bytes for names that are far too long', async () => {
+    const { errors } = await record([{ ...anEvent('ada'), event: 'x'.repeat(5_000_000) }])
+    assert.match(errors[0].error, /^event_/)
+    assert.ok(JSON.stringify(errors).length < 1000)
+  })
+
   test('tells of an item one reason, the first in the order of the fields', async () => {
     const fields = [
       ['event', ' ', () => 'opened', 'event_required'],
