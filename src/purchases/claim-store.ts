@@ -1,3 +1,4 @@
+import { takeNamed } from '../db/named-lock.ts'
 import type { Sql, Tx } from '../db/pool.ts'
 import { newId } from '../kernel/ids.ts'
 import type { Scope } from '../tenancy/index.ts'
@@ -132,8 +133,8 @@ export async function lockToken(
   scope: Scope,
   token: Pick<Binding, 'appId' | 'store' | 'value'>,
 ): Promise<void> {
-  const text = JSON.stringify(['account_token', token.appId, token.store, token.value])
-  await tx.query('select pg_advisory_xact_lock(hashtextextended($1, $2))', [text, scope.scopeId])
+  const name = JSON.stringify(['account_token', token.appId, token.store, token.value])
+  await takeNamed(tx, { scopeId: scope.scopeId, name })
 }
 
 export async function selectBinding(

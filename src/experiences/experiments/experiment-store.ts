@@ -1,3 +1,4 @@
+import { takeNamed } from '../../db/named-lock.ts'
 import type { Sql, Tx } from '../../db/pool.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Scope } from '../../tenancy/index.ts'
@@ -111,7 +112,7 @@ export async function updateExperimentRow(
 
 /** One change of experiments of a scope after another: their namespaces are a matter of all of them. */
 export async function lockExperiments(tx: Tx, { scopeId }: Scope): Promise<void> {
-  await tx.query(`select pg_advisory_xact_lock(hashtextextended('experiment', $1))`, [scopeId])
+  await takeNamed(tx, { scopeId, name: 'experiment' })
 }
 
 export async function countExperiments(tx: Tx, { scopeId }: Scope): Promise<number> {

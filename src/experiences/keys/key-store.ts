@@ -1,3 +1,4 @@
+import { takeNamed } from '../../db/named-lock.ts'
 import type { Sql, Tx } from '../../db/pool.ts'
 import type { Page } from '../../kernel/page.ts'
 import type { Environment, Scope } from '../../tenancy/index.ts'
@@ -65,7 +66,7 @@ export async function insertKey(
 
 /** Keys of an environment change one after another: which one signs is a matter of all of them. */
 export async function lockKeys(tx: Tx, scope: Scope): Promise<void> {
-  await tx.query(`select pg_advisory_xact_lock(hashtextextended('signing_key', $1))`, [scope.scopeId])
+  await takeNamed(tx, { scopeId: scope.scopeId, name: 'signing_key' })
 }
 
 export async function countKeys(tx: Tx, scope: Scope): Promise<number> {
