@@ -22,7 +22,9 @@ export function finishRequestsOf(server: FastifyInstance): () => Promise<void> {
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
     }, silentMsMax)
     const sweep = setInterval(() => server.server.closeIdleConnections(), sweepMs)
-    const late = setTimeout(() => server.server.closeAllConnections(), requestsFinishMsMax)
+    const late = setTimeout(() => {
+      for (const socket of sockets) socket.destroy()
+    }, requestsFinishMsMax)
     await closed
     clearInterval(sweep)
     clearTimeout(silent)

@@ -1,6 +1,7 @@
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { isRetryable } from '../db/pool.ts'
 import { type ErrorCode, Refusal, type RefusalDetail, refuse } from '../kernel/errors.ts'
+import { type Answer, sendAnswer } from './answer.ts'
 import { invalid } from './validator.ts'
 
 /** `App API`: `{code, message, request_id, details?, issues?}`; `Workspace API`: `{error: {…}}`. */
@@ -17,21 +18,31 @@ export function errorHandler(style: ErrorStyle) {
 }
 
 export function sendRefusal(style: ErrorStyle, refusal: Refusal, request: FastifyRequest, reply: FastifyReply): void {
-  if (refusal.status >= 500) {
-    const level = refusal.status === 503 ? 'warn' : 'error'
-    request.log[level](
-      { err: refusal.cause ?? refusal, request_id: request.id, path: request.routeOptions.url },
-      refusal.message,
-    )
-  }
+  logRefusal(request.log, refusal, { requestId: request.id, path: request.routeOptions.url })
+  sendAnswer(reply, answerOf(style, refusal, request.id))
+}
+
+/** What went wrong on our side is told to whoever operates the service. */
+export function logRefusal(
+  log: Pick<FastifyBaseLogger, 'warn' | 'error'>,
+  refusal: Refusal,
+  { requestId, path }: { requestId: string; path: string | undefined },
+): void {
+  if (refusal.status < 500) return
+  const level = refusal.status === 503 ? 'warn' : 'error'
+  log[level]({ err: refusal.cause ?? refusal, request_id: requestId, path }, refusal.message)
+}
+
+export function answerOf(style: ErrorStyle, refusal: Refusal, requestId: string): Answer {
   const { details, issues, param, reason, retryAfterS } = refusal.detail
-  if (refusal.status === 503 || refusal.status === 429) reply.header('retry-after', String(retryAfterS ?? 1))
   const common = { code: refusal.code, message: refusal.message }
   const body =
     style === 'app'
-      ? { ...common, ...present({ detail: reason, details, issues }), request_id: request.id }
-      : { error: { ...common, ...present({ param, issues, details }), request_id: request.id } }
-  reply.code(refusal.status).header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(body))
+      ? { ...common, ...present({ detail: reason, details, issues }), request_id: requestId }
+      : { error: { ...common, ...present({ param, issues, details }), request_id: requestId } }
+  const answer = { status: refusal.status, body: JSON.stringify(body) }
+  const isLater = refusal.status === 503 || refusal.status === 429
+  return isLater ? { ...answer, headers: { 'retry-after': String(retryAfterS ?? 1) } } : answer
 }
 
 function present<T extends object>(fields: T): Partial<T> {

@@ -10,8 +10,9 @@ import type { Logger } from 'pino'
 import { refuse } from '../kernel/errors.ts'
 import { bodyBytesMax, bodyReceiveMsMax } from '../kernel/limits.ts'
 import { type ArtefactOptions, artefacts as addArtefacts } from './app/artefacts.ts'
+import { openApps } from './app/authenticate.ts'
 import { health as addHealth, type HealthOptions } from './app/health.ts'
-import { type AppApiServices, appApi } from './app/index.ts'
+import { type AppApiServices, appApi, hotOperations } from './app/index.ts'
 import { metrics as addMetrics, type MetricsOptions } from './app/metrics.ts'
 import { releaseKeys as addReleaseKeys, type ReleaseKeysOptions } from './app/release-keys.ts'
 import { addJsonBodyParser } from './body.ts'
@@ -19,6 +20,7 @@ import { allowBrowsers } from './cors.ts'
 import { errorHandler, sendRefusal, styleOf, toRefusal } from './errors.ts'
 import { refuseMalformed } from './malformed.ts'
 import { noteMethods } from './methods.ts'
+import { answerPlainly } from './plain/answer-plainly.ts'
 import { requestId } from './request-id.ts'
 import { workspaceHeaders } from './security.ts'
 import { validatorCompiler } from './validator.ts'
@@ -51,7 +53,9 @@ export async function createServer({
 }: ServerOptions): Promise<FastifyInstance> {
   const server = bareServer(log)
   addJsonBodyParser(server)
-  addMetrics(server, metrics)
+  const note = addMetrics(server, metrics)
+  const [apps, hot] = [openApps(app), hotOperations(app)]
+  answerPlainly(server, { hot, apps, note, log })
   await server.register(async (scope) => {
     await describe?.(scope, 'app')
     const { appIdHeader, appEnvironmentHeader, environmentHeader } = app.names
@@ -63,7 +67,7 @@ export async function createServer({
     addHealth(scope, health)
     addReleaseKeys(scope, app)
     addArtefacts(scope, app)
-    await scope.register(async (keyed) => appApi(keyed, app))
+    await scope.register(async (keyed) => appApi(keyed, app, { apps, hot }))
   })
   await server.register(
     async (scope) => {
@@ -96,7 +100,7 @@ function bareServer(log: Logger, receiveMsMax = bodyReceiveMsMax): FastifyInstan
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: bodyBytesMax,
     requestTimeout: receiveMsMax,
-    genReqId: requestId,
+    genReqId: ({ headers }) => requestId(headers['x-request-id']),
     routerOptions: { maxParamLength: 2048 },
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -153,7 +157,7 @@ function addCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
 /** `Expect` with anything but `100-continue`, which Node answers by itself. */
 function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
   const common = { code: 'invalid_request', message: 'The expectation of the header Expect cannot be met.' }
-  const id = requestId(request)
+  const id = requestId(request.headers['x-request-id'])
   const isWorkspace = request.url?.startsWith('/v1/') === true
   const body = isWorkspace ? { error: { ...common, request_id: id } } : { ...common, request_id: id }
   response.writeHead(417, {

@@ -228,7 +228,7 @@ async function newGround(stack: AsyncDisposableStack): Promise<Ground> {
 
 function serverWith(api: (scope: FastifyInstance) => Promise<void>): FastifyInstance {
   const server = Fastify({
-    genReqId: requestId,
+    genReqId: ({ headers }) => requestId(headers['x-request-id']),
     routerOptions: { maxParamLength: 2048 },
     forceCloseConnections: true,
   })

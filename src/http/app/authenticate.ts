@@ -17,24 +17,48 @@ export interface AppAuthOptions {
   names: WireNames
 }
 
-/** The publishable key in the body, or in the query of a GET; then whether the request names another app or environment. */
-export function authenticateApp({ directory, marks, usage, names }: AppAuthOptions) {
-  const appIdHeader = names.appIdHeader.toLowerCase()
-  const appEnvironmentHeader = names.appEnvironmentHeader.toLowerCase()
-  const environmentHeader = names.environmentHeader.toLowerCase()
+/** Whose app a request speaks for. */
+export interface Apps {
+  /** The app of the publishable key in `carrier`; refuses when `field` names another app or environment. */
+  authenticate: (carrier: unknown, field: (lowerCaseName: string) => Field) => AppScope
+  /** That the request goes on: the key was used. */
+  count: (app: AppScope) => void
+  /** The fields that `authenticate` looks at. */
+  fieldNames: readonly string[]
+}
 
+type Field = string | string[] | undefined
+
+export function openApps({ directory, marks, usage, names }: AppAuthOptions): Apps {
+  const appId = names.appIdHeader.toLowerCase()
+  const appEnvironment = names.appEnvironmentHeader.toLowerCase()
+  const environment = names.environmentHeader.toLowerCase()
+  return {
+    fieldNames: [appId, appEnvironment, environment],
+    authenticate(carrier, field) {
+      const app = appOf(directory, keyIn(carrier))
+      if (
+        differs(field(appId), app.appId) ||
+        differs(field(appEnvironment), app.environment) ||
+        differs(field(environment), app.environment)
+      ) {
+        throw refuse('scope_mismatch')
+      }
+      return app
+    },
+    count(app) {
+      marks.keyUsed('publishable', app.keyId)
+      usage.add(app.scopeId, 'requests')
+    },
+  }
+}
+
+/** The publishable key in the body, or in the query of a GET; then whether the request names another app or environment. */
+export function authenticateApp(apps: Apps) {
   return async (request: FastifyRequest): Promise<void> => {
-    const app = appOf(directory, keyIn(request.method === 'POST' ? request.body : request.query))
-    const { headers } = request
-    if (
-      differs(headers[appIdHeader], app.appId) ||
-      differs(headers[appEnvironmentHeader], app.environment) ||
-      differs(headers[environmentHeader], app.environment)
-    ) {
-      throw refuse('scope_mismatch')
-    }
-    marks.keyUsed('publishable', app.keyId)
-    usage.add(app.scopeId, 'requests')
+    const carrier = request.method === 'POST' ? request.body : request.query
+    const app = apps.authenticate(carrier, (name) => request.headers[name])
+    apps.count(app)
     request.app = app
   }
 }
@@ -53,6 +77,6 @@ function appOf(directory: Directory, key: unknown): AppScope {
   return app
 }
 
-function differs(named: string | string[] | undefined, actual: string): boolean {
+function differs(named: Field, actual: string): boolean {
   return named !== undefined && named !== actual
 }

@@ -1,8 +1,6 @@
-import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
 import Type from 'typebox'
 import type { ConsumeAnswer, ConsumeCommand } from '../../entitlements/index.ts'
-import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
 import {
   entityIdBytesMax,
@@ -14,7 +12,9 @@ import {
   unitsMax,
 } from '../../kernel/limits.ts'
 import type { Evidence, PaidConsume } from '../../purchases/index.ts'
+import { ok } from '../answer.ts'
 import { closed, nullableNumber, oneOf, usageCustomerId, usageId } from '../schema.ts'
+import type { Operation } from './operation.ts'
 import { appErrors } from './responses.ts'
 
 const purchaseCommon = {
@@ -91,8 +91,9 @@ const Short = Type.Object(
 )
 
 /** `POST /feature/consume`: spends units once per operation id. */
-export function featureConsume(server: FastifyInstance, { consume, paidConsume }: ConsumeOptions): void {
-  server.post<{ Body: Static<typeof Body> }>('/feature/consume', {
+export function featureConsume({ consume, paidConsume }: ConsumeOptions): Operation<Static<typeof Body>> {
+  return {
+    path: '/feature/consume',
     bodyLimit: evidenceBodyBytesMax,
     schema: {
       operationId: 'consumeFeature',
@@ -103,11 +104,10 @@ export function featureConsume(server: FastifyInstance, { consume, paidConsume }
       body: Body,
       response: { 200: Decision, 402: Short, ...appErrors(400, 401, 403, 404, 409, 410, 413, 429, 503) },
     },
-    handler: async (request, reply) => {
-      const { body } = request
+    run: async ({ app, body, requestId }) => {
       if (body.purchase && body.mode === 'set_usage') throw purchaseWithTotal()
       const command: ConsumeCommand = {
-        scope: must(request.app, 'the route is authenticated'),
+        scope: app,
         distinctId: body.customerId,
         featureKey: body.featureId,
         operationId: body.operationId,
@@ -134,14 +134,15 @@ export function featureConsume(server: FastifyInstance, { consume, paidConsume }
         idempotentReplay: decision.replay,
         ...(body.entityId === undefined ? {} : { entityId: body.entityId }),
       } satisfies Static<typeof Decision>
-      if (!isShort) return reply.send(answer)
-      return reply.status(402).send({
+      if (!isShort) return ok(JSON.stringify(answer))
+      const short = {
         ...answer,
         message: 'Not enough units, even with the purchase. It stays attached.',
-        request_id: request.id,
-      } satisfies Static<typeof Short>)
+        request_id: requestId,
+      } satisfies Static<typeof Short>
+      return { status: 402, body: JSON.stringify(short) }
     },
-  })
+  }
 }
 
 function evidenceOf(purchase: NonNullable<Static<typeof Body>['purchase']>): Evidence {

@@ -1,11 +1,11 @@
-import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
 import Type from 'typebox'
 import type { AccessAnswer, AccessQuery } from '../../entitlements/index.ts'
-import { must } from '../../kernel/assert.ts'
 import { refuse } from '../../kernel/errors.ts'
 import { entityIdBytesMax, featureIdCharsMax, unitsMax } from '../../kernel/limits.ts'
+import { ok } from '../answer.ts'
 import { closed, nullableNumber, oneOf, usageCustomerId, usageId } from '../schema.ts'
+import type { Operation } from './operation.ts'
 import { appErrors } from './responses.ts'
 
 const units = (description: string) => Type.Integer({ minimum: 1, maximum: unitsMax, description })
@@ -35,9 +35,14 @@ const Decision = Type.Object(
   { title: 'AccessDecision' },
 )
 
+export interface EntitledOptions {
+  check: (query: AccessQuery) => Promise<AccessAnswer>
+}
+
 /** `POST /entitled`: reads Feature access, spends nothing. */
-export function entitled(server: FastifyInstance, check: (query: AccessQuery) => Promise<AccessAnswer>): void {
-  server.post<{ Body: Static<typeof Body> }>('/entitled', {
+export function entitled({ check }: EntitledOptions): Operation<Static<typeof Body>> {
+  return {
+    path: '/entitled',
     schema: {
       operationId: 'checkAccess',
       summary: 'Check Feature access',
@@ -46,8 +51,8 @@ export function entitled(server: FastifyInstance, check: (query: AccessQuery) =>
       body: Body,
       response: { 200: Decision, ...appErrors(400, 401, 403, 404, 410, 413, 503) },
     },
-    handler: async (request, reply) => {
-      const { customerId: distinctId, featureId, requiredBalance, requiredQuantity, entityId } = request.body
+    run: async ({ app, body }) => {
+      const { customerId: distinctId, featureId, requiredBalance, requiredQuantity, entityId } = body
       if (requiredBalance !== undefined && requiredQuantity !== undefined && requiredBalance !== requiredQuantity) {
         throw refuse('invalid_request', {
           issues: [{ path: 'requiredQuantity', message: 'must equal requiredBalance' }],
@@ -56,13 +61,13 @@ export function entitled(server: FastifyInstance, check: (query: AccessQuery) =>
       }
       const required = requiredBalance ?? requiredQuantity ?? 1
       const decision = await check({
-        scope: must(request.app, 'the route is authenticated'),
+        scope: app,
         distinctId,
         featureKey: featureId,
         required: BigInt(required),
         entityId: entityId ?? null,
       })
-      return reply.send({
+      const answer = {
         customerId: distinctId,
         featureId,
         requiredBalance: required,
@@ -71,7 +76,8 @@ export function entitled(server: FastifyInstance, check: (query: AccessQuery) =>
         unlimited: decision.unlimited,
         balance: decision.balance,
         type: decision.type,
-      } satisfies Static<typeof Decision>)
+      } satisfies Static<typeof Decision>
+      return ok(JSON.stringify(answer))
     },
-  })
+  }
 }

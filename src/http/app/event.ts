@@ -1,13 +1,14 @@
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import { type EventLog, type Normalised, normalise } from '../../events/index.ts'
-import { must } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Refusal, refuse } from '../../kernel/errors.ts'
 import { eventBodyBytesMax } from '../../kernel/limits.ts'
 import type { Scope } from '../../tenancy/index.ts'
+import { ok } from '../answer.ts'
 import { oneOf } from '../schema.ts'
 import { eventFields } from './event-fields.ts'
+import type { Operation } from './operation.ts'
 import { appErrors } from './responses.ts'
 import { KeyQuery } from './status.ts'
 
@@ -29,9 +30,10 @@ const Accepted = Type.Object(
   { title: 'EventAccepted' },
 )
 
-/** `POST /event`: one event, acknowledged when it is stored. `GET /event`: tries the key, stores nothing. */
-export function event(server: FastifyInstance, { clock, append, customerIdHint }: EventOptions): void {
-  server.post('/event', {
+/** `POST /event`: one event, acknowledged when it is stored. */
+export function event({ clock, append, customerIdHint }: EventOptions): Operation<unknown> {
+  return {
+    path: '/event',
     bodyLimit: eventBodyBytesMax,
     // Judged by normalise(), which names every reason.
     config: { gzip: 'allowed', documentedBody: Type.Object({ apiKey: Type.String(), ...eventFields }) },
@@ -42,20 +44,21 @@ export function event(server: FastifyInstance, { clock, append, customerIdHint }
       tags: ['Events'],
       response: { 200: Accepted, ...appErrors(400, 401, 403, 410, 413, 503) },
     },
-    handler: async (request, reply) => {
-      const scope = must(request.app, 'the route is authenticated')
-      const normalised = normalise(request.body, { receivedAt: clock.now(), trust: 'device' })
+    run: async ({ app, body }) => {
+      const normalised = normalise(body, { receivedAt: clock.now(), trust: 'device' })
       if (normalised.kind !== 'event') throw refusalOf(normalised)
       const accepted = normalised.event
-      const hint = customerIdHint(scope, accepted.distinctId)
-      if ((await append(scope, accepted)) === 'deleted') throw refuse('customer_deleted')
-      return reply
-        .header('content-type', 'application/json; charset=utf-8')
-        .send(
-          `{"status":"ok","eventId":"${accepted.uuid}","customerIdHint":"${typeof hint === 'string' ? hint : await hint}","accepted":1,"queued":true,"payload":${accepted.knownText}}`,
-        )
+      const hint = customerIdHint(app, accepted.distinctId)
+      if ((await append(app, accepted)) === 'deleted') throw refuse('customer_deleted')
+      return ok(
+        `{"status":"ok","eventId":"${accepted.uuid}","customerIdHint":"${typeof hint === 'string' ? hint : await hint}","accepted":1,"queued":true,"payload":${accepted.knownText}}`,
+      )
     },
-  })
+  }
+}
+
+/** `GET /event`: tries the key, stores nothing. */
+export function eventTest(server: FastifyInstance): void {
   server.get('/event', {
     schema: {
       operationId: 'testEventKey',

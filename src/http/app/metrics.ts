@@ -24,6 +24,9 @@ export interface MetricsOptions {
   metrics: Metric[]
 }
 
+/** Tells of an answer that did not go through the framework, and how many milliseconds it took. */
+export type NoteAnswer = (route: string, status: number, ms: number) => void
+
 interface Tally {
   requests: number
   seconds: number
@@ -33,18 +36,20 @@ interface Tally {
  * `GET /metrics`: Prometheus text. Requests are tallied by hand, a few nanoseconds each; the library that writes the text is
  * loaded with the first scrape.
  */
-export function metrics(server: FastifyInstance, { token, metrics: others }: MetricsOptions): void {
+export function metrics(server: FastifyInstance, { token, metrics: others }: MetricsOptions): NoteAnswer {
   const tallies = new Map<string, Map<number, Tally>>()
   let registry: Promise<{ contentType: string; metrics: () => Promise<string> }> | undefined
 
-  server.addHook('onResponse', (request, reply, done) => {
-    const route = request.routeOptions.url ?? 'none'
+  const note: NoteAnswer = (route, status, ms) => {
     const byStatus = tallies.get(route) ?? new Map<number, Tally>()
     tallies.set(route, byStatus)
-    const tally = byStatus.get(reply.statusCode) ?? { requests: 0, seconds: 0 }
-    byStatus.set(reply.statusCode, tally)
+    const tally = byStatus.get(status) ?? { requests: 0, seconds: 0 }
+    byStatus.set(status, tally)
     tally.requests++
-    tally.seconds += reply.elapsedTime / 1000
+    tally.seconds += ms / 1000
+  }
+  server.addHook('onResponse', (request, reply, done) => {
+    note(request.routeOptions.url ?? 'none', reply.statusCode, reply.elapsedTime)
     done()
   })
 
@@ -57,6 +62,7 @@ export function metrics(server: FastifyInstance, { token, metrics: others }: Met
       return reply.header('content-type', contentType).send(await text())
     },
   })
+  return note
 }
 
 /** From this machine and not passed on by a proxy, or with the token. */

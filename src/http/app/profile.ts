@@ -1,12 +1,12 @@
-import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
 import Type from 'typebox'
-import { must } from '../../kernel/assert.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
 import type { Profiles } from '../../profiles/index.ts'
 import type { Marks } from '../../tenancy/index.ts'
+import { ok } from '../answer.ts'
 import { customerId, oneOf } from '../schema.ts'
 import { matchingTag } from './if-none-match.ts'
+import type { Operation } from './operation.ts'
 import { profileFields } from './profile-fields.ts'
 import { appErrors } from './responses.ts'
 
@@ -27,14 +27,15 @@ export interface ProfileOptions {
 }
 
 /** `POST /profile`: the customer's Features, facts, armed legs and releases, with a tag over the exact bytes. */
-export function profile(server: FastifyInstance, { profiles, marks, names }: ProfileOptions): void {
+export function profile({ profiles, marks, names }: ProfileOptions): Operation<Static<typeof Body>> {
   const headers = {
     ETag: Type.String({ description: 'Names these very bytes.' }),
     [names.appIdHeader]: Type.String({ description: 'The app of the key.' }),
     [names.appEnvironmentHeader]: oneOf('test', 'live'),
   }
 
-  server.post<{ Body: Static<typeof Body> }>('/profile', {
+  return {
+    path: '/profile',
     schema: {
       operationId: 'getProfile',
       summary: 'Customer state and signed releases',
@@ -48,28 +49,26 @@ export function profile(server: FastifyInstance, { profiles, marks, names }: Pro
         ...appErrors(400, 401, 403, 410, 413, 503),
       },
     },
-    handler: async (request, reply) => {
-      const scope = must(request.app, 'the route is authenticated')
-      const ifNoneMatch = request.headers['if-none-match']
-      const { distinct_id: distinctId, locale = null } = request.body
-
+    run: async ({ app, body: { distinct_id: distinctId, locale = null }, ifNoneMatch }) => {
       // A tag is worth the cheap question first; without one the whole is needed anyway.
-      let tag = ifNoneMatch === undefined ? undefined : await profiles.knownTag(scope, distinctId, locale)
+      let tag = ifNoneMatch === undefined ? undefined : await profiles.knownTag(app, distinctId, locale)
       let bytes: Buffer | undefined
       if (tag === undefined || matchingTag(ifNoneMatch, tag) === undefined) {
-        const made = await profiles.get(scope, distinctId, locale)
+        const made = await profiles.get(app, distinctId, locale)
         tag = made.tag
         bytes = made.bytes
       }
 
-      marks.appConnected(scope)
-      reply
-        .header(names.appIdHeader, scope.appId)
-        .header(names.appEnvironmentHeader, scope.environment)
-        .header('cache-control', 'private, no-cache')
+      marks.appConnected(app)
       const sent = matchingTag(ifNoneMatch, tag)
-      if (sent !== undefined) return reply.code(304).header('etag', sent).send()
-      return reply.header('etag', tag).header('content-type', 'application/json; charset=utf-8').send(bytes)
+      const common = {
+        [names.appIdHeader]: app.appId,
+        [names.appEnvironmentHeader]: app.environment,
+        'cache-control': 'private, no-cache',
+        etag: sent ?? tag,
+      }
+      if (sent !== undefined || bytes === undefined) return { status: 304, headers: common }
+      return ok(bytes, common)
     },
-  })
+  }
 }
