@@ -6,12 +6,18 @@ export interface Answer {
   /** Besides those that every answer has. */
   headers?: Readonly<Record<string, string>>
   /** JSON; absent: none. */
-  body?: string | Buffer
+  body?: string | Pieces
+}
+
+/** A text, and bytes that many answers end with: they are not copied for each. */
+export interface Pieces {
+  text: string
+  rest: Buffer
 }
 
 export const jsonType = 'application/json; charset=utf-8'
 
-export function ok(body: string | Buffer, headers?: Answer['headers']): Answer {
+export function ok(body: string | Pieces, headers?: Answer['headers']): Answer {
   return headers === undefined ? { status: 200, body } : { status: 200, body, headers }
 }
 
@@ -19,5 +25,5 @@ export function sendAnswer(reply: FastifyReply, { status, headers, body }: Answe
   reply.code(status)
   if (headers) reply.headers(headers)
   if (body !== undefined) reply.header('content-type', jsonType)
-  return reply.send(body)
+  return reply.send(typeof body === 'object' ? Buffer.concat([Buffer.from(body.text), body.rest]) : body)
 }

@@ -261,6 +261,8 @@ export const profileArmsMax = 256
 export const profileBytesMax = 8 * MiB
 /** Lists of releases that profiles of one scope arm, kept for each with what is the same in all of them: some KiB. */
 export const commonPartsMax = 1000
+/** Of all scopes together: arms and releases as one piece, to be sent to everybody who gets the same. */
+export const commonRestsBytesMax = 64 * MiB
 /** What clients take. */
 export const clientArmsMax = 1024
 export const clientReleasesMax = 1024
@@ -277,6 +279,8 @@ export const profileWaitMsMax = 2000
 export const profileTriesMax = 12
 /** Releases that a process keeps ready to send, and older versions of one scope that journeys are pinned to. */
 export const deliveredReleaseBytesMax = 256 * MiB
+/** Their names in memory, for each scope: about 200 bytes. */
+export const releaseKeysMax = 10_000
 export const pinnedStampsMax = 1000
 
 /** Rows of a backup go to the compressor in pieces of this size, and a line that describes tables is never longer than the other. */

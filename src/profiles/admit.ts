@@ -1,8 +1,8 @@
 import type { DeliveredRelease } from '../experiences/index.ts'
 import { profileArmsMax, profileBytesMax } from '../kernel/limits.ts'
 import { type Arm, armJson, compareArms } from './arm.ts'
-import { type Body, frontOf, sizeOf } from './body.ts'
-import { commonOf } from './common.ts'
+import { restSizeOf, type Told } from './body.ts'
+import { type Common, commonOf } from './common.ts'
 import type { ContinueReason } from './continue-arm.ts'
 import { type Declared, factsOf } from './facts.ts'
 import type { NewReason } from './new-arm.ts'
@@ -11,7 +11,12 @@ import type { ProfileInput } from './types.ts'
 export type LeftOut = Extract<ContinueReason, NewReason> | 'input_missing'
 
 /** What a profile tells of its arms, and what has to be known or stored before it is told. */
-export interface Admitted extends Body {
+export interface Admitted extends Told {
+  /** Up to and including the facts. */
+  text: string
+  common: Common
+  /** No arm names anybody. */
+  isCommon: boolean
   /** Experiments that give the customer a variant with it. */
   fresh: readonly string[]
   /** What its facts are. */
@@ -78,10 +83,13 @@ function tell(input: ProfileInput, head: string, offers: readonly Offer[]) {
       releases.push(release)
     } else unreadBytes += arm.release.size
   }
-  const { order, declared } = commonOf(input.delivery, releases)
+  const common = commonOf(input.delivery, releases)
+  const { declared } = common
   const { json, fresh } = factsOf(input, declared)
-  const body = { front: frontOf(head, json, arms), releases: order.flatMap((place) => releases[place]?.json ?? []) }
-  return { ...body, fresh, declared, bytes: sizeOf(body) + unreadBytes }
+  const told = { text: head + json, arms, releases: common.releases }
+  const isCommon = offers.every(({ arm }) => arm.binding.type === 'new')
+  const bytes = Buffer.byteLength(told.text) + restSizeOf(told) + unreadBytes
+  return { ...told, common, isCommon, fresh, declared, bytes }
 }
 
 function inOrder(offers: readonly Offer[]): readonly Offer[] {

@@ -6,6 +6,7 @@ import type { Current, DeliveredRelease, Delivery } from '../experiences/index.t
 import { dayMs, profileArmsMax, profileBytesMax } from '../kernel/limits.ts'
 import { wireNames } from '../kernel/wire-names.ts'
 import { assemble, type Trace } from './assemble.ts'
+import { bytesOf } from './body.ts'
 import type { OpenJourney, Person, ProfileInput } from './types.ts'
 
 const now = Date.UTC(2026, 10, 20)
@@ -78,7 +79,9 @@ function inputOf(authored: Authored[], person: Partial<Person> = {}, more: Parti
 function profileOf(input: ProfileInput, trace?: Trace) {
   const assembly = assemble(input, trace)
   assert.equal(assembly.kind, 'profile')
-  const { bytes, validUntil } = assembly as Extract<typeof assembly, { kind: 'profile' }> // it was asserted
+  const made = assembly as Extract<typeof assembly, { kind: 'profile' }> // it was asserted
+  const { validUntil } = made
+  const bytes = bytesOf(made.body)
   return { bytes, validUntil, body: JSON.parse(bytes.toString()) }
 }
 

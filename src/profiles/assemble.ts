@@ -1,11 +1,12 @@
 import { activeFeatures } from '../entitlements/index.ts'
 import type { Current, Pin } from '../experiences/index.ts'
-import { admit, type LeftOut } from './admit.ts'
+import { type Admitted, admit, type LeftOut } from './admit.ts'
 import { type Arm, compareArms } from './arm.ts'
-import { bytesOf, headOf } from './body.ts'
+import { type Body, headOf, restOf } from './body.ts'
+import { commonRest } from './common.ts'
 import { type ContinueReason, judgeContinue } from './continue-arm.ts'
 import { asksForBirth, type Declared } from './facts.ts'
-import { type Check, judgeNew, type NewReason } from './new-arm.ts'
+import { type Check, judgeNew, type NewReason, reasonsBefore } from './new-arm.ts'
 import type { Ms, OpenJourney, ProfileInput } from './types.ts'
 
 /** What has to be read before the profile can be said. */
@@ -20,7 +21,7 @@ export interface Missing {
   birth: boolean
 }
 
-export type Assembly = { kind: 'profile'; bytes: Buffer; validUntil: Ms | null } | { kind: 'missing'; missing: Missing }
+export type Assembly = { kind: 'profile'; body: Body; validUntil: Ms | null } | { kind: 'missing'; missing: Missing }
 
 /** How each Experience came out, for whoever asks why. Filled while the profile is assembled. */
 export interface Trace {
@@ -40,12 +41,13 @@ export function assemble(input: ProfileInput, trace?: Trace): Assembly {
   // From here on an instant of the database's clock.
   let until = (validUntil ?? Number.POSITIVE_INFINITY) - clockOffsetMs
   const arms: Arm[] = []
+  const asked = { ...input, now, features }
   for (const { rowId, id, current } of experiencesOf(input, trace)) {
-    const judged = judgeNew({ ...input, now, features, experienceRowId: rowId, current })
+    const judged = judgeNew(asked, rowId, current)
     until = Math.min(until, judged.validUntil)
     const { failed, passed, release } = judged
     if (trace) {
-      const checks = passed.map((check): Check => ({ check, passed: true, detail: null }))
+      const checks = reasonsBefore(passed).map((check): Check => ({ check, passed: true, detail: null }))
       if (failed) checks.push(failed)
       trace.experiences.set(id, { reason: failed?.check ?? null, detail: failed?.detail ?? null, checks })
     }
@@ -73,7 +75,13 @@ export function assemble(input: ProfileInput, trace?: Trace): Assembly {
   }
   const { releases, pins, assignments, segments, birth } = missing
   if (releases.length + pins.length + assignments.length > 0 || segments || birth) return { kind: 'missing', missing }
-  return { kind: 'profile', bytes: bytesOf(admitted), validUntil: Number.isFinite(until) ? until : null }
+  const body = { text: admitted.text, rest: restFor(admitted, trace) }
+  return { kind: 'profile', body, validUntil: Number.isFinite(until) ? until : null }
+}
+
+/** Kept only for devices: they are many. */
+function restFor(admitted: Admitted, trace: Trace | undefined): Buffer {
+  return admitted.isCommon && !trace ? commonRest(admitted.common, () => restOf(admitted)) : restOf(admitted)
 }
 
 /** Null: it is archived. */

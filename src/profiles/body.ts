@@ -1,40 +1,59 @@
 import { assert } from '../kernel/assert.ts'
 import type { Wire } from './types.ts'
 
-/** The text before the releases, and the releases in their order, each as JSON. */
+/** A profile on its way out: what is the customer's own, then what everybody with the same arms is sent. */
 export interface Body {
-  front: string
+  /** Up to and including the facts. */
+  text: string
+  /** Arms and releases. It may be in other profiles too. */
+  rest: Buffer
+}
+
+/** The arms, and the releases in their order, each as JSON. */
+export interface Told {
+  arms: readonly string[]
   releases: readonly Buffer[]
 }
 
+/** By the process's own addresses: the same for every profile. */
+const heads = new WeakMap<Wire, string>()
+
 /** Up to the facts. */
-export function headOf({ names, renderBaseUrl, assetBaseUrl }: Wire, features: object[]): string {
-  const delivery = { renderBaseUrl, assetBaseUrl }
-  const head = JSON.stringify({ schemaVersion: names.profileSchema, status: 'ok', delivery, features })
-  return `${head.slice(0, -1)},"facts":`
+export function headOf(wire: Wire, features: object[]): string {
+  let head = heads.get(wire)
+  if (head === undefined) {
+    const { names, renderBaseUrl, assetBaseUrl } = wire
+    const delivery = { renderBaseUrl, assetBaseUrl }
+    head = `${JSON.stringify({ schemaVersion: names.profileSchema, status: 'ok', delivery }).slice(0, -1)},"features":`
+    heads.set(wire, head)
+  }
+  return `${head}${JSON.stringify(features)},"facts":`
 }
 
-export function frontOf(head: string, facts: string, arms: readonly string[]): string {
-  return `${head}${facts},"armedLegs":[${arms.join(',')}],"releases":[`
-}
+const [beforeArms, beforeReleases, end] = [',"armedLegs":[', '],"releases":[', ']}']
+const comma = 0x2c
 
-export function sizeOf({ front, releases }: Body): number {
-  let size = Buffer.byteLength(front) + Math.max(releases.length - 1, 0) + end.length
+/** Bytes of what `restOf` makes. */
+export function restSizeOf({ arms, releases }: Told): number {
+  let size = beforeArms.length + beforeReleases.length + end.length
+  size += Math.max(arms.length - 1, 0) + Math.max(releases.length - 1, 0)
+  for (const arm of arms) size += Buffer.byteLength(arm)
   for (const json of releases) size += json.length
   return size
 }
 
 /** One copy of each release: nothing of it is read or written as text again. */
-export function bytesOf(body: Body): Buffer {
-  const bytes = Buffer.allocUnsafe(sizeOf(body))
-  let at = bytes.write(body.front)
-  for (const [i, json] of body.releases.entries()) {
+export function restOf(told: Told): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(restSizeOf(told))
+  let at = bytes.write(`${beforeArms}${told.arms.join(',')}${beforeReleases}`)
+  for (const [i, json] of told.releases.entries()) {
     if (i > 0) bytes[at++] = comma
     at += json.copy(bytes, at)
   }
-  assert(at + end.copy(bytes, at) === bytes.length, 'every byte of a profile is written')
+  assert(at + bytes.write(end, at) === bytes.length, 'every byte of a profile is written')
   return bytes
 }
 
-const comma = 0x2c
-const end = Buffer.from(']}')
+export function bytesOf({ text, rest }: Body): Buffer {
+  return Buffer.concat([Buffer.from(text), rest])
+}

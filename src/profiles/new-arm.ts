@@ -24,21 +24,21 @@ export interface Check {
   detail: string | null
 }
 
-/** One Experience in one app. */
-export interface Asked extends ProfileInput {
+/** Who asks. */
+export interface Asking extends ProfileInput {
   /** Not the test clock's, which moves access only. */
   now: Ms
   features: readonly ActiveFeature[]
-  experienceRowId: number
-  /** What holds in this app; undefined: nothing ever did. */
-  current: Current | undefined
 }
+
+/** Of one Experience, what holds in this app; undefined: nothing ever did. */
+type Holding = Current | undefined
 
 /** What came of the checks of one Experience. */
 export interface Judged {
   failed: Check | undefined
-  /** Those that passed, for whoever wants to know. */
-  passed: NewReason[]
+  /** How many passed before it. */
+  passed: number
   /** What is to be sent, unless it does not fit. */
   release?: LegRelease
   /** Until when time alone changes none of this. */
@@ -48,18 +48,23 @@ export interface Judged {
 const forEver = Number.POSITIVE_INFINITY
 
 /** Judges an Experience by the first nine reasons, up to the first that holds. Pure. */
-export function judgeNew(asked: Asked): Judged {
-  const judged: Judged = { failed: undefined, passed: [], validUntil: forEver }
+export function judgeNew(asking: Asking, experienceRowId: number, current: Holding): Judged {
+  const judged: Judged = { failed: undefined, passed: 0, validUntil: forEver }
   for (const [check, fails] of checks) {
-    const verdict = fails(asked, judged)
+    const verdict = fails(asking, current, experienceRowId, judged)
     if (verdict.validUntil !== undefined) judged.validUntil = Math.min(judged.validUntil, verdict.validUntil)
     if (verdict.failed !== undefined) {
       judged.failed = { check, passed: false, detail: verdict.failed }
       return judged
     }
-    judged.passed.push(check)
+    judged.passed++
   }
   return judged
+}
+
+/** The first `count` reasons. */
+export function reasonsBefore(count: number): NewReason[] {
+  return checks.slice(0, count).map(([check]) => check)
 }
 
 interface Verdict {
@@ -70,19 +75,18 @@ interface Verdict {
 
 const passes: Verdict = {}
 
-const checks: [NewReason, (asked: Asked, judged: Judged) => Verdict][] = [
+type Fails = (asking: Asking, current: Holding, experienceRowId: number, judged: Judged) => Verdict
+
+const checks: [NewReason, Fails][] = [
   [
     'customer_paused',
     ({ person: { pausedAt } }) =>
       pausedAt === null ? passes : { failed: `since ${new Date(pausedAt).toISOString()}` },
   ],
   ['not_published', isPublished],
-  ['experience_paused', ({ current }) => (current?.status === 'paused' ? { failed: `number ${current.seq}` } : passes)],
+  ['experience_paused', (_, current) => (current?.status === 'paused' ? { failed: `number ${current.seq}` } : passes)],
   ['platform_not_built', isBuilt],
-  [
-    'server_enrolled',
-    ({ current }) => (current?.isDeviceEnrolled ? passes : { failed: current?.trigger.type ?? null }),
-  ],
+  ['server_enrolled', (_, current) => (current?.isDeviceEnrolled ? passes : { failed: current?.trigger.type ?? null })],
   ['release_unverified', isVerified],
   ['segment_state', segmentState],
   ['eligibility', isEligible],
@@ -90,13 +94,13 @@ const checks: [NewReason, (asked: Asked, judged: Judged) => Verdict][] = [
 ]
 
 /** A version that is not for this platform is published elsewhere only. */
-function isPublished({ current, delivery, experienceRowId }: Asked): Verdict {
+function isPublished({ delivery }: Asking, current: Holding, experienceRowId: number): Verdict {
   if (current && current.status !== 'unpublished') return passes
   if (!current && elsewhere(delivery, experienceRowId)) return passes
   return { failed: current ? `taken back, number ${current.seq}` : null }
 }
 
-function isBuilt({ current, delivery, experienceRowId, app }: Asked): Verdict {
+function isBuilt({ delivery, app }: Asking, current: Holding, experienceRowId: number): Verdict {
   const built = current ?? elsewhere(delivery, experienceRowId)
   if (built?.platforms.includes(app.platform)) return current ? passes : { failed: `not published for ${app.appId}` }
   return { failed: `version ${built?.versionNumber} is for ${built?.platforms.join(', ')}` }
@@ -107,7 +111,7 @@ function elsewhere({ current }: Delivery, experienceRowId: number): Current | un
   return others.find(({ status }) => status !== 'unpublished')
 }
 
-function isVerified({ current, delivery, app, locale }: Asked, judged: Judged): Verdict {
+function isVerified({ delivery, app, locale }: Asking, current: Holding, _: number, judged: Judged): Verdict {
   const found = current && releaseFor(current, current.entryLegId, locale)
   // What was not read yet is judged again once it was.
   if (!found || delivery.release(app.appId, found.sha256) === null) return { failed: found?.sha256 ?? null }
@@ -116,7 +120,7 @@ function isVerified({ current, delivery, app, locale }: Asked, judged: Judged): 
 }
 
 /** An edge lets in once, and only what happened to the customer is one. */
-function segmentState({ current, delivery, person, now }: Asked): Verdict {
+function segmentState({ delivery, person, now }: Asking, current: Holding): Verdict {
   if (current?.trigger.type !== 'segment_enter' && current?.trigger.type !== 'segment_leave') return passes
   const { segmentId, type } = current.trigger
   const segment = delivery.segments.get(segmentId)
@@ -141,7 +145,7 @@ function leftAt(last: Edge | undefined): Ms | null {
   return last?.edge === 'left' && last.isEvent ? last.at : null
 }
 
-function isEligible({ current, delivery, person, now, features }: Asked): Verdict {
+function isEligible({ delivery, person, now, features }: Asking, current: Holding): Verdict {
   if (!current?.eligibility) return passes
   const truth = evaluate(current.eligibility.expr, {
     nowMs: now,
@@ -154,7 +158,7 @@ function isEligible({ current, delivery, person, now, features }: Asked): Verdic
 }
 
 /** As every enrolment is judged, whatever lets somebody in. */
-function frequency({ current, person, now }: Asked): Verdict {
+function frequency({ person, now }: Asking, current: Holding): Verdict {
   if (!current || current.frequency.type === 'every_match') return passes
   const { count = 0, times = [] } = person.enrolments.get(current.experienceRowId) ?? {}
   if (current.frequency.type === 'one_time') {

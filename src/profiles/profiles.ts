@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { foreseeBirths } from '../customers/index.ts'
 import type { Pool } from '../db/pool.ts'
@@ -10,6 +10,7 @@ import { profileTagsMax, profileTriesMax } from '../kernel/limits.ts'
 import { retryAfterS } from '../kernel/retry-after.ts'
 import type { AppScope, Scope } from '../tenancy/index.ts'
 import { assemble, type Missing, type Trace } from './assemble.ts'
+import type { Body } from './body.ts'
 import { unitOf } from './facts.ts'
 import { createReadPerson, type ReadOptions } from './read.ts'
 import type { Ground, Person, Wire } from './types.ts'
@@ -26,7 +27,7 @@ export interface ProfileOptions extends ReadOptions {
 
 interface Profile {
   tag: string
-  bytes: Buffer
+  body: Body
   validUntil: number | null
 }
 
@@ -87,8 +88,8 @@ export function createProfiles(options: ProfileOptions): Profiles {
       trace?.journeys.clear()
       const assembly = assemble({ ...ground, wire, app, person, locale }, trace)
       if (assembly.kind === 'profile') {
-        const { bytes, validUntil } = assembly
-        return { person, bytes, validUntil }
+        const { body, validUntil } = assembly
+        return { person, body, validUntil }
       }
       await delivery.fetch(assembly.missing)
       if (assembly.missing.birth && 'distinctId' in whose) born = await foresee(whose)
@@ -113,13 +114,14 @@ export function createProfiles(options: ProfileOptions): Profiles {
   }
 
   /** The tag, remembered; not hashed anew where everything is as it was when it was: a 304 relies on no less. */
-  function tagFor(key: string, { scopeId }: Scope, { person, bytes, validUntil }: Assembled): string {
+  function tagFor(key: string, { scopeId }: Scope, { person, body, validUntil }: Assembled): string {
     const { customerId, revision, rev, versions } = person
-    if (customerId === undefined) return tagOf(bytes)
-    const made = { scopeId, revision, customerId, rev, versions: Number(versions), validUntil, size: bytes.length }
+    if (customerId === undefined) return tagOf(body)
+    const size = Buffer.byteLength(body.text) + body.rest.length
+    const made = { scopeId, revision, customerId, rev, versions: Number(versions), validUntil, size }
     const last = known.get(key)
     if (last && isSame(last, made)) return last.tag
-    const tag = tagOf(bytes)
+    const tag = tagOf(body)
     known.set(key, { ...made, tag })
     return tag
   }
@@ -131,13 +133,13 @@ export function createProfiles(options: ProfileOptions): Profiles {
     },
     async get(scope, distinctId, locale) {
       const made = await make({ scope, distinctId }, scope, locale)
-      const { bytes, validUntil } = made
-      return { tag: tagFor(keyOf(scope, distinctId, locale), scope, made), bytes, validUntil }
+      const { body, validUntil } = made
+      return { tag: tagFor(keyOf(scope, distinctId, locale), scope, made), body, validUntil }
     },
     async explain(scope, customerId, { locale, ...app }) {
       const trace: Trace = { experiences: new Map(), journeys: new Map() }
-      const { bytes, validUntil } = await make({ scope, customerId }, app, locale, trace)
-      return { tag: tagOf(bytes), bytes, validUntil, trace }
+      const { body, validUntil } = await make({ scope, customerId }, app, locale, trace)
+      return { tag: tagOf(body), body, validUntil, trace }
     },
   }
 }
@@ -159,8 +161,8 @@ function keyOf({ appId, environment }: AppScope, distinctId: string, locale: str
   return `${appId} ${environment} ${locale?.length ?? 0} ${locale ?? ''}${distinctId}`
 }
 
-function tagOf(bytes: Buffer): string {
-  return `"${hash('sha256', bytes, 'base64url')}"`
+function tagOf({ text, rest }: Body): string {
+  return `"${createHash('sha256').update(text).update(rest).digest('base64url')}"`
 }
 
 /** The catalogue changes faster than it is read. */

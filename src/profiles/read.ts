@@ -10,7 +10,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Refusal } from '../kernel/errors.ts'
 import { profileBatchMax, profileWaitingMax, profileWaitMsMax } from '../kernel/limits.ts'
 import { type Asked, selectRevisions, selectStates } from './state-store.ts'
-import type { Edge, OpenJourney, Person } from './types.ts'
+import type { Counted, Edge, OpenJourney, Person } from './types.ts'
 
 export interface ReadOptions {
   /** Pipelined connections with the ledger's settings. */
@@ -105,17 +105,17 @@ function personOf(standing: WholeStanding, row: RawRow, segments: ReadonlySet<st
     ...standing,
     rev: BigInt(rev ?? 0),
     properties: JSON.parse(properties ?? '{}') as JsonObject, // the column holds objects only
-    members: new Map(rowsOf<[number, number]>(members)),
-    edges: new Map(rowsOf<[number, Edge['edge'], string, number]>(edges).map(edgeOf)),
+    members: members == null ? none : new Map(rowsOf<[number, number]>(members)),
+    edges: edges == null ? none : new Map(rowsOf<EdgeRow>(edges).map(edgeOf)),
     segments,
-    enrolments: new Map(
-      rowsOf<[number, number, number[]]>(enrolments).map(([id, count, times]) => [id, { count, times }]),
-    ),
+    enrolments: enrolments == null ? none : new Map(rowsOf<EnrolmentRow>(enrolments).map(enrolmentOf)),
     journeys: rowsOf<JourneyRow>(journeys).map(journeyOf),
     pausedAt: pausedAt == null ? null : Number(pausedAt),
-    assignments: new Map(rowsOf<AssignmentRow>(assignments).map(assignmentOf)),
+    assignments: assignments == null ? none : new Map(rowsOf<AssignmentRow>(assignments).map(assignmentOf)),
   }
 }
+
+const none: ReadonlyMap<never, never> = new Map<never, never>()
 
 /** Mostly there are none. What each row holds is the statement's to say. */
 function rowsOf<Row>(json: string | null | undefined): Row[] {
@@ -139,7 +139,15 @@ function journeyOf(row: JourneyRow): OpenJourney {
   }
 }
 
+type EnrolmentRow = [number, number, number[]]
+
+function enrolmentOf([id, count, times]: EnrolmentRow): [number, Counted] {
+  return [id, { count, times }]
+}
+
+type EdgeRow = [number, Edge['edge'], string, number]
+
 /** What a new definition or an import says is no edge: nothing happened to the customer. */
-function edgeOf([segmentId, edge, cause, at]: [number, Edge['edge'], string, number]): [number, Edge] {
+function edgeOf([segmentId, edge, cause, at]: EdgeRow): [number, Edge] {
   return [segmentId, { edge, at, isEvent: ['event', 'timer', 'merge'].includes(cause) }]
 }

@@ -1,6 +1,7 @@
 import type { Json } from '../events/index.ts'
 import type { DeclaredField, Experiment, Trial, TryProfiles } from '../experiences/index.ts'
 import { assemble, type Trace } from './assemble.ts'
+import { bytesOf } from './body.ts'
 import { checkProfile } from './check-profile.ts'
 import type { OpenJourney, Person, Wire } from './types.ts'
 
@@ -55,7 +56,7 @@ export function profileOf(wire: Wire, trial: Trial, { locale, isKnown }: Asking)
   if (assembly.kind === 'missing') return 'it asks for more than was published'
   const reasons = [...trace.experiences.values(), ...trace.journeys.values()].map(({ reason }) => reason)
   const left = reasons.find((reason) => reason !== null && !isOfNoMatter.has(reason))
-  return left ? `a leg is left out: ${left}` : assembly.bytes
+  return left ? `a leg is left out: ${left}` : bytesOf(assembly.body)
 }
 
 /** The server begins it; or together the legs are more than a profile takes. */

@@ -33,8 +33,9 @@ export function activeFeatures(
 ): ActiveFeatures {
   const features: ActiveFeature[] = []
   let validUntil = Number.POSITIVE_INFINITY
+  const caller = { now: standing.now, accounts: standing.accounts, platform, entity: null }
   for (const feature of catalogue.published.values()) {
-    const state = settled(stateOf(catalogue, feature, { ...standing, platform, entity: null }))
+    const state = settled(stateOf(catalogue, feature, caller))
     if (!state.applies) continue
     const entry = activeFeature(state)
     if (entry !== null) features.push(entry)

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type ServingSegment, servingSegments } from '../../customers/index.ts'
 import type { Pool } from '../../db/pool.ts'
-import { deliveredReleaseBytesMax, pinnedStampsMax } from '../../kernel/limits.ts'
+import { deliveredReleaseBytesMax, pinnedStampsMax, releaseKeysMax } from '../../kernel/limits.ts'
 import type { WireNames } from '../../kernel/wire-names.ts'
 import type { Directory, Scope } from '../../tenancy/index.ts'
 import { selectAllExperiments } from '../experiments/experiment-store.ts'
@@ -109,8 +109,16 @@ async function load(
   let named: ReadonlySet<string> = new Set([...current.flatMap((one) => [...one.segments]), ...audiences])
   const pins = new LRUCache<string, { stamp: Stamp | null }>({ max: pinnedStampsMax })
   const underWay = new Map<string, Promise<void>>()
+  // A text that is put together anew is hashed anew, at every look-up.
+  const keys = new LRUCache<string, { appId: string; key: string }>({ max: releaseKeysMax })
   // A signature that counts at one revision may not at the next.
-  const releaseKey = (appId: string, sha256: string) => `${scope.scopeId} ${revision} ${appId} ${sha256}`
+  const releaseKey = (appId: string, sha256: string) => {
+    const known = keys.get(sha256)
+    if (known?.appId === appId) return known.key
+    const key = `${scope.scopeId} ${revision} ${appId} ${sha256}`
+    keys.set(sha256, { appId, key })
+    return key
+  }
 
   async function readReleases(appId: string, sha256s: string[]): Promise<void> {
     const found = Map.groupBy(await selectReleases(pool, scope, { appId, sha256s }), (row) => row.sha256)

@@ -52,11 +52,10 @@ export function profile({ profiles, marks, names }: ProfileOptions): Operation<S
     run: async ({ app, body: { distinct_id: distinctId, locale = null }, ifNoneMatch }) => {
       // A tag is worth the cheap question first; without one the whole is needed anyway.
       let tag = ifNoneMatch === undefined ? undefined : await profiles.knownTag(app, distinctId, locale)
-      let bytes: Buffer | undefined
+      let made: Awaited<ReturnType<Profiles['get']>> | undefined
       if (tag === undefined || matchingTag(ifNoneMatch, tag) === undefined) {
-        const made = await profiles.get(app, distinctId, locale)
+        made = await profiles.get(app, distinctId, locale)
         tag = made.tag
-        bytes = made.bytes
       }
 
       marks.appConnected(app)
@@ -67,8 +66,8 @@ export function profile({ profiles, marks, names }: ProfileOptions): Operation<S
         'cache-control': 'private, no-cache',
         etag: sent ?? tag,
       }
-      if (sent !== undefined || bytes === undefined) return { status: 304, headers: common }
-      return ok(bytes, common)
+      if (sent !== undefined || made === undefined) return { status: 304, headers: common }
+      return ok(made.body, common)
     },
   }
 }

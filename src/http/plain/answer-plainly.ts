@@ -126,10 +126,11 @@ export function answerPlainly(
 function wireOf({ status, headers, body }: Answer, id: string): Wire {
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nx-request-id: ${id}\r\n`
   for (const name in headers) head += `${name}: ${headers[name]}\r\n`
-  if (body === undefined) return { head: `${head}Date: ${date()}\r\n`, body, ascii: true }
-  const bytes = Buffer.byteLength(body)
-  head += `content-type: ${jsonType}\r\ncontent-length: ${bytes}\r\nDate: ${date()}\r\n`
-  return { head, body, ascii: bytes === body.length }
+  if (body === undefined) return { head: `${head}Date: ${date()}\r\n`, text: '', ascii: true, rest: undefined }
+  const { text, rest } = typeof body === 'string' ? { text: body, rest: undefined } : body
+  const bytes = Buffer.byteLength(text)
+  head += `content-type: ${jsonType}\r\ncontent-length: ${bytes + (rest?.length ?? 0)}\r\nDate: ${date()}\r\n`
+  return { head, text, ascii: bytes === text.length, rest }
 }
 
 let second = 0

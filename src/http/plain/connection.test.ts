@@ -10,7 +10,7 @@ import { PlainConnection, type Rules, type Wire } from './connection.ts'
 interface World extends AsyncDisposable {
   connection: () => Promise<{ client: Socket; served: PlainConnection }>
   /** What was asked and waits for `answer`. */
-  asked: { request: string; answer: (body: Wire['body']) => void }[]
+  asked: { request: string; answer: (body: string | Buffer) => void }[]
   handedOver: string[]
   left: () => number
   /** Milliseconds that pass at once. */
@@ -28,7 +28,10 @@ async function open(): Promise<World> {
       if (request.startsWith('!')) return undefined
       if (!request.endsWith('.')) return 'more'
       const { promise, resolve } = Promise.withResolvers<Wire>()
-      asked.push({ request, answer: (body) => resolve({ head: 'HTTP/1.1 200 OK\r\n', body, ascii: true }) })
+      asked.push({
+        request,
+        answer: (body) => resolve({ head: 'HTTP/1.1 200 OK\r\n', ascii: true, ...piecesOf(body) }),
+      })
       return promise
     },
     handOver(socket, bytes) {
@@ -203,6 +206,10 @@ test('while the server closes, idle connections end and the others get their ans
   world.asked[1]?.answer('body')
   assert.match(await text(busy), /Connection: close\r\n\r\nbody$/)
 })
+
+function piecesOf(body: string | Buffer): Pick<Wire, 'text' | 'rest'> {
+  return typeof body === 'string' ? { text: body, rest: undefined } : { text: '', rest: body }
+}
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await sleep(1)

@@ -1,12 +1,13 @@
 import type { Socket } from 'node:net'
 import { refuseMalformed } from '../malformed.ts'
 
-/** An answer: its head up to the fields that say whether the connection stays, and its body. */
+/** An answer: its head up to the fields that say whether the connection stays, and its body in two pieces. */
 export interface Wire {
   head: string
-  body: string | Buffer | undefined
-  /** Whether a text has as many bytes as characters. */
+  text: string
+  /** Whether the text has as many bytes as characters. */
   ascii: boolean
+  rest: Buffer | undefined
 }
 
 export interface Rules {
@@ -85,21 +86,22 @@ export class PlainConnection {
     }
   }
 
-  #onAnswer = ({ head, body, ascii }: Wire): void => {
+  #onAnswer = ({ head, text, ascii, rest }: Wire): void => {
     if (this.#state === 'left') return
     const last = this.#ended || this.#rules.isClosing()
-    const flows = this.#write(head + (last ? lastFields : fieldsFor(this.#rules.keepAliveMs)), body, ascii)
+    const flows = this.#write(head + (last ? lastFields : fieldsFor(this.#rules.keepAliveMs)) + text, ascii, rest)
     if (last) this.#socket.destroySoon()
     else if (flows) this.#next()
     else this.#socket.once('drain', this.#next)
   }
 
-  #write(head: string, body: Wire['body'], ascii: boolean): boolean {
+  #write(text: string, ascii: boolean, rest: Buffer | undefined): boolean {
     const socket = this.#socket
-    if (!(body instanceof Buffer)) return socket.write(head + (body ?? ''), ascii ? 'latin1' : 'utf8')
+    const encoding = ascii ? 'latin1' : 'utf8'
+    if (rest === undefined) return socket.write(text, encoding)
     socket.cork()
-    socket.write(head, 'latin1')
-    const flows = socket.write(body)
+    socket.write(text, encoding)
+    const flows = socket.write(rest)
     socket.uncork()
     return flows
   }

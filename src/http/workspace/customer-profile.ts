@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox'
 import type { Pool } from '../../db/pool.ts'
 import { refuse } from '../../kernel/errors.ts'
-import type { Explained, Profiles } from '../../profiles/index.ts'
+import { bytesOf, type Explained, type Profiles } from '../../profiles/index.ts'
 import { type App, getApp, listApps, type Scope } from '../../tenancy/index.ts'
 import { closed, instant, nullable, nullableString, oneOf } from '../schema.ts'
 import { nullableInstantOf } from './amount.ts'
@@ -106,7 +106,7 @@ async function appOf(
 
 /** All of them, or one Experience and its journeys. */
 function show(
-  { bytes, tag, validUntil, trace }: Explained,
+  { body, tag, validUntil, trace }: Explained,
   only: string | undefined,
 ): Static<typeof CustomerProfileObject> {
   const isAsked = (experienceId: string | null) => only === undefined || experienceId === only
@@ -115,7 +115,7 @@ function show(
   if (only !== undefined && experiences.length === 0) throw refuse('not_found', { param: 'experience_id' })
   return {
     object: 'customer_profile',
-    profile: JSON.parse(bytes.toString()),
+    profile: JSON.parse(bytesOf(body).toString()),
     etag: tag,
     valid_until: nullableInstantOf(validUntil),
     experiences: experiences.map(([experienceId, { reason, detail, checks }]) => {
