@@ -160,6 +160,11 @@ describe('one connection', () => {
       const asked = cases[name] ?? assert.fail()
       return { name, bytes: bytesOf(asked), status: asked.status }
     }),
+    {
+      name: 'a large event',
+      bytes: bytesOf({ path: '/event', body: anEvent('ada', { properties: { text: 'x'.repeat(300_000) } }) }),
+      status: 200,
+    },
     { name: 'health', bytes: Buffer.from('GET /health HTTP/1.1\r\nHost: a\r\n\r\n'), status: 200 },
     {
       name: 'nothing',

@@ -98,7 +98,7 @@ export function answerPlainly(
       toNode.call(http, socket)
       socket.resume()
     },
-    now: () => systemClock.now(),
+    now: () => performance.now(),
     receiveMsMax,
     keepAliveMs: http.keepAliveTimeout,
     isClosing: () => isClosing,

@@ -6,6 +6,8 @@ import { test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { PlainConnection, type Rules, type Wire } from './connection.ts'
 
+const large = Buffer.alloc(16 * 1024 * 1024, 'x')
+
 /** A protocol of one rule: a request ends with a full stop. Those that begin with "!" are not plain. */
 interface World extends AsyncDisposable {
   connection: () => Promise<{ client: Socket; served: PlainConnection }>
@@ -151,13 +153,40 @@ test('a caller who does not read is given no second answer before the first', as
   client.pause()
   client.write('one.')
   await until(() => world.asked.length === 1)
-  const large = Buffer.alloc(16 * 1024 * 1024, 'x')
   world.asked[0]?.answer(large)
   client.write('two.')
   await sleep(50)
   assert.deepEqual([world.asked.length, world.handedOver], [1, []])
   const received = await text(client)
   assert.ok(received.length > large.length && received.endsWith('xhanded over'))
+})
+
+test('a caller who does not read and has ended gets the answer, whatever was sent too early', async () => {
+  await using world = await open()
+  const { client } = await world.connection()
+  client.pause()
+  client.write('one.')
+  await until(() => world.asked.length === 1)
+  world.asked[0]?.answer(large)
+  client.end('two.')
+  await sleep(50)
+  const received = await text(client)
+  assert.ok(received.length > large.length && received.endsWith('x'))
+  assert.deepEqual([world.asked.length, world.handedOver], [1, []])
+})
+
+test('while the server closes, an answer that is being read is read to its end', async () => {
+  await using world = await open()
+  const { client, served } = await world.connection()
+  client.pause()
+  client.write('one.')
+  await until(() => world.asked.length === 1)
+  world.asked[0]?.answer(large)
+  await sleep(20)
+  world.close()
+  served.closeIfIdle()
+  const received = await text(client)
+  assert.ok(received.length > large.length && received.endsWith('x'))
 })
 
 test('a request that does not come whole in time is refused, a connection that nobody uses is closed', async () => {

@@ -15,6 +15,7 @@ export interface Rules {
   begin: (bytes: Buffer) => Promise<Wire> | 'more' | undefined
   /** `bytes` were read and are not plain: they, and all that follows, are the framework's. */
   handOver: (socket: Socket, bytes: Buffer) => void
+  /** Milliseconds since any instant; it never goes back. */
   now: () => number
   /** Milliseconds for a request to come whole, and from an answer to the next request. */
   receiveMsMax: number
@@ -31,7 +32,7 @@ export class PlainConnection {
   readonly #rules: Rules
   readonly #left: () => void
   #state: 'new' | 'idle' | 'part' | 'answering' | 'left' = 'new'
-  /** Unix milliseconds of when the state began. */
+  /** When the state began, by `rules.now`. */
   #since: number
   /** The first piece of a request. */
   #part: Buffer | undefined
@@ -54,7 +55,11 @@ export class PlainConnection {
 
   /** Ends the connection if nobody waits for an answer on it. */
   closeIfIdle(): void {
-    if (this.#state === 'idle') this.#socket.destroy()
+    if (this.#state !== 'idle') return
+    this.#leave()
+    this.#socket.on('error', this.#onError)
+    // The end of an answer may still be on its way.
+    this.#socket.destroySoon()
   }
 
   /** Ends the connection if the next request, or the rest of one, takes too long. */
@@ -82,7 +87,7 @@ export class PlainConnection {
     } else {
       this.#part = undefined
       this.#state = 'answering'
-      begun.then(this.#onAnswer, this.#onError)
+      begun.then(this.#onAnswer).catch(this.#onError)
     }
   }
 
@@ -108,8 +113,8 @@ export class PlainConnection {
 
   #next = (): void => {
     if (this.#state === 'left') return
-    if (this.#early !== undefined) this.#handOver(this.#early)
-    else if (this.#ended) this.#socket.end()
+    if (this.#ended || this.#rules.isClosing()) this.#socket.destroySoon()
+    else if (this.#early !== undefined) this.#handOver(this.#early)
     else this.#enter('idle')
   }
 
@@ -137,6 +142,7 @@ export class PlainConnection {
     this.#leave()
     this.#socket.on('error', this.#onError)
     refuseMalformed(Object.assign(new Error(code), { code }), this.#socket)
+    setTimeout(() => this.#socket.destroy(), refusalReadMsMax).unref()
   }
 
   #leave = (): void => {
@@ -151,6 +157,9 @@ export class PlainConnection {
     this.#left()
   }
 }
+
+/** For a caller to read why, and end its side. */
+const refusalReadMsMax = 1000
 
 const lastFields = 'Connection: close\r\n\r\n'
 

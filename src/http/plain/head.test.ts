@@ -91,7 +91,14 @@ describe('what is left to Node', () => {
       'Content-Encoding: gzip',
       'Content-Encoding: identity',
     ],
-    ...['Expect: 100-continue', 'Upgrade: h2c', 'Origin: https://app.example', 'Trailer: X-Sum', 'TE: trailers'],
+    ...[
+      'Expect: 100-continue',
+      'Upgrade: h2c',
+      'Origin: https://app.example',
+      'Trailer: X-Sum',
+      'TE: trailers',
+      'Proxy-Connection: close',
+    ],
     ...['Connection: close', 'Connection: upgrade', 'Connection: keep-alive, X-Long', 'Connection:'],
   ]) {
     cases[line] = [...plainLines, line]
@@ -115,6 +122,7 @@ test('what is read, Node reads the same: whatever a plain head is turned into', 
       'If-None-Match: "a", W/"b"',
       'Connection: close',
       'Keep-Alive: timeout=5',
+      'Proxy-Connection: close',
       '',
     ],
   )

@@ -17,6 +17,7 @@ const otherFields = [
   'content-encoding',
   'expect',
   'origin',
+  'proxy-connection',
   'te',
   'trailer',
   'transfer-encoding',
