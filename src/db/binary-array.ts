@@ -22,11 +22,11 @@ export function itemsOf(first: number, columns: Record<string, string>): string 
 export function texts(values: readonly (string | null)[]): Buffer {
   let bytes = 0
   for (const value of values) bytes += 4 + (value === null ? 0 : Buffer.byteLength(value))
-  const array = header(textOid, values.length, bytes)
+  const { array, view } = open(textOid, values.length, bytes)
   let at = headerBytes
   for (const value of values) {
     const written = value === null ? nullLength : array.write(value, at + 4)
-    array.writeInt32BE(written, at)
+    view.setInt32(at, written)
     at += 4 + Math.max(written, 0)
   }
   return array
@@ -34,10 +34,10 @@ export function texts(values: readonly (string | null)[]): Buffer {
 
 /** `uuid[]` of 8-4-4-4-12 hexadecimal digits. */
 export function uuids(values: readonly string[]): Buffer {
-  const array = header(2950, values.length, values.length * 20)
+  const { array, view } = open(2950, values.length, values.length * 20)
   let at = headerBytes
   for (const value of values) {
-    array.writeInt32BE(16, at)
+    view.setInt32(at, 16)
     at += 4
     for (let i = 0; i < 36; i += 2) {
       if (value.charCodeAt(i) === hyphen) i++
@@ -49,11 +49,11 @@ export function uuids(values: readonly string[]): Buffer {
 
 /** `int[]`. */
 export function int4s(values: readonly number[]): Buffer {
-  const array = header(23, values.length, values.length * 8)
+  const { array, view } = open(23, values.length, values.length * 8)
   let at = headerBytes
   for (const value of values) {
-    array.writeInt32BE(4, at)
-    array.writeInt32BE(value, at + 4)
+    view.setInt32(at, 4)
+    view.setInt32(at + 4, value)
     at += 8
   }
   return array
@@ -61,59 +61,61 @@ export function int4s(values: readonly number[]): Buffer {
 
 /** `bigint[]`. Whole numbers within 2^53 may come as numbers: milliseconds and counts. */
 export function int8s(values: readonly (bigint | number | null)[]): Buffer {
-  let bytes = 0
-  for (const value of values) bytes += value === null ? 4 : 12
-  const array = header(20, values.length, bytes)
-  let at = headerBytes
-  for (const value of values) {
-    array.writeInt32BE(value === null ? nullLength : 8, at)
-    at += 4
-    if (value === null) continue
-    if (typeof value === 'bigint') {
-      at = array.writeBigInt64BE(value, at)
-    } else {
-      at = array.writeInt32BE(Math.floor(value / 2 ** 32), at)
-      at = array.writeUInt32BE(value >>> 0, at)
-    }
-  }
-  return array
+  return eights(20, values, (view, at, value) => {
+    if (typeof value === 'bigint') return view.setBigInt64(at, value)
+    view.setInt32(at, Math.floor(value / 2 ** 32))
+    view.setUint32(at + 4, value >>> 0)
+  })
 }
 
 /** `float8[]`. */
 export function float8s(values: readonly (number | null)[]): Buffer {
-  let bytes = 0
-  for (const value of values) bytes += value === null ? 4 : 12
-  const array = header(701, values.length, bytes)
+  return eights(701, values, (view, at, value) => view.setFloat64(at, value))
+}
+
+/** Elements of eight bytes. By index: what iterates over an array of numbers makes an object of each. */
+function eights<T>(
+  elementOid: number,
+  values: readonly (T | null)[],
+  write: (view: DataView, at: number, value: T) => void,
+): Buffer {
+  let nulls = 0
+  for (let i = 0; i < values.length; i++) if (values[i] === null) nulls++
+  const { array, view } = open(elementOid, values.length, values.length * 12 - nulls * 8)
   let at = headerBytes
-  for (const value of values) {
-    array.writeInt32BE(value === null ? nullLength : 8, at)
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as T | null // within its length
+    view.setInt32(at, value === null ? nullLength : 8)
     at += 4
-    if (value !== null) at = array.writeDoubleBE(value, at)
+    if (value === null) continue
+    write(view, at, value)
+    at += 8
   }
   return array
 }
 
 /** `boolean[]`. */
 export function bools(values: readonly boolean[]): Buffer {
-  const array = header(16, values.length, values.length * 5)
+  const { array, view } = open(16, values.length, values.length * 5)
   let at = headerBytes
   for (const value of values) {
-    array.writeInt32BE(1, at)
+    view.setInt32(at, 1)
     array[at + 4] = value ? 1 : 0
     at += 5
   }
   return array
 }
 
-/** Dimensions, whether it may hold nulls, element type, length, first index. */
-function header(elementOid: number, length: number, bytes: number): Buffer {
+/** With its header: dimensions, whether it may hold nulls, element type, length, first index. Written through a view, which leaves no objects behind. */
+function open(elementOid: number, length: number, bytes: number): { array: Buffer; view: DataView } {
   const array = Buffer.allocUnsafe(headerBytes + bytes)
-  array.writeInt32BE(1, 0)
-  array.writeInt32BE(1, 4)
-  array.writeInt32BE(elementOid, 8)
-  array.writeInt32BE(length, 12)
-  array.writeInt32BE(1, 16)
-  return array
+  const view = new DataView(array.buffer, array.byteOffset, array.length)
+  view.setInt32(0, 1)
+  view.setInt32(4, 1)
+  view.setInt32(8, elementOid)
+  view.setInt32(12, length)
+  view.setInt32(16, 1)
+  return { array, view }
 }
 
 const hyphen = 45
