@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify'
 /** What an operation answers, whichever way it goes out. */
 export interface Answer {
   status: number
-  /** Besides those that every answer has. */
+  /** Besides those that every answer has; lower-case names. */
   headers?: Readonly<Record<string, string>>
   /** JSON; absent: none. */
   body?: string | Pieces

@@ -55,7 +55,7 @@ export async function createServer({
   addJsonBodyParser(server)
   const note = addMetrics(server, metrics)
   const [apps, hot] = [openApps(app), hotOperations(app)]
-  answerPlainly(server, { hot, apps, note, log })
+  answerPlainly(server, { hot: Object.values(hot), apps, note, log })
   await server.register(async (scope) => {
     await describe?.(scope, 'app')
     const { appIdHeader, appEnvironmentHeader, environmentHeader } = app.names

@@ -238,7 +238,7 @@ function bytesOf({ path, body, fields }: Asked, more: Record<string, string> = {
 
 interface Said {
   status: number
-  /** By lower-case name, without the date, the seconds to wait and what browsers are told. */
+  /** By name as it is written, without the date, the seconds to wait and what browsers are told. */
   fields: Record<string, string>
   body: string
 }
@@ -270,13 +270,13 @@ function readAnswers(socket: Socket, count: number): Promise<Said[]> {
         const [first = '', ...lines] = rest.toString('latin1', 0, end).split('\r\n')
         const fields = Object.fromEntries(
           lines.map((line): [string, string] => [
-            line.slice(0, line.indexOf(':')).toLowerCase(),
+            line.slice(0, line.indexOf(':')),
             line.slice(line.indexOf(':') + 1).trim(),
           ]),
         )
         const length = Number(fields['content-length'] ?? 0)
         if (rest.length < end + 4 + length) break
-        for (const name of ['date', 'retry-after', 'access-control-allow-origin', 'access-control-expose-headers'])
+        for (const name of ['Date', 'retry-after', 'access-control-allow-origin', 'access-control-expose-headers'])
           delete fields[name]
         answers.push({
           status: Number(first.split(' ')[1]),

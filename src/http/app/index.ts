@@ -21,21 +21,29 @@ export interface AppApiServices
     PurchaseOptions {}
 
 /** What apps ask all day. */
-export function hotOperations(services: AppApiServices): Operation[] {
-  return [profile(services), event(services), entitled(services), featureConsume(services)]
+export function hotOperations(services: AppApiServices) {
+  return {
+    profile: profile(services),
+    event: event(services),
+    entitled: entitled(services),
+    consume: featureConsume(services),
+  } satisfies Record<string, Operation>
 }
 
 /** Every App API operation that needs a publishable key. */
 export function appApi(
   server: FastifyInstance,
   services: AppApiServices,
-  { apps, hot }: { apps: Apps; hot: Operation[] },
+  { apps, hot }: { apps: Apps; hot: ReturnType<typeof hotOperations> },
 ): void {
   server.decorateRequest('app', null)
   server.addHook('preValidation', authenticateApp(apps))
-  for (const operation of hot) addOperation(server, operation)
+  addOperation(server, hot.profile)
+  addOperation(server, hot.event)
   eventTest(server)
   batch(server, services)
+  addOperation(server, hot.entitled)
+  addOperation(server, hot.consume)
   purchase(server, services)
   introEligibility(server, services)
   status(server, services)

@@ -34,6 +34,12 @@ export function profile({ profiles, marks, names }: ProfileOptions): Operation<S
     [names.appEnvironmentHeader]: oneOf('test', 'live'),
   }
 
+  // Lower-case, as the framework writes what goes through it.
+  const [appIdHeader, appEnvironmentHeader] = [
+    names.appIdHeader.toLowerCase(),
+    names.appEnvironmentHeader.toLowerCase(),
+  ]
+
   return {
     path: '/profile',
     schema: {
@@ -61,8 +67,8 @@ export function profile({ profiles, marks, names }: ProfileOptions): Operation<S
       marks.appConnected(app)
       const sent = matchingTag(ifNoneMatch, tag)
       const common = {
-        [names.appIdHeader]: app.appId,
-        [names.appEnvironmentHeader]: app.environment,
+        [appIdHeader]: app.appId,
+        [appEnvironmentHeader]: app.environment,
         'cache-control': 'private, no-cache',
         etag: sent ?? tag,
       }
