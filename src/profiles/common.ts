@@ -38,7 +38,10 @@ export function commonOf(delivery: Delivery, releases: readonly DeliveredRelease
   return common
 }
 
-const rests = new LRUCache<Common, Buffer>({ maxSize: commonRestsBytesMax, sizeCalculation: ({ length }) => length })
+const rests = new LRUCache<Common, Buffer>({
+  maxSize: commonRestsBytesMax,
+  sizeCalculation: ({ length }) => 1000 + length,
+})
 
 /** What follows the facts where no arm names anybody. */
 export function commonRest(common: Common, make: () => Buffer): Buffer {
