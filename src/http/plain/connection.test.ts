@@ -149,11 +149,7 @@ test('a caller who ends the connection gets the answer, and one who is gone harm
 
 test('a caller who does not read is given no second answer before the first', async () => {
   await using world = await open()
-  const { client } = await world.connection()
-  client.pause()
-  client.write('one.')
-  await until(() => world.asked.length === 1)
-  world.asked[0]?.answer(large)
+  const { client } = await answeredUnread(world)
   client.write('two.')
   await sleep(50)
   assert.deepEqual([world.asked.length, world.handedOver], [1, []])
@@ -163,11 +159,7 @@ test('a caller who does not read is given no second answer before the first', as
 
 test('a caller who does not read and has ended gets the answer, whatever was sent too early', async () => {
   await using world = await open()
-  const { client } = await world.connection()
-  client.pause()
-  client.write('one.')
-  await until(() => world.asked.length === 1)
-  world.asked[0]?.answer(large)
+  const { client } = await answeredUnread(world)
   client.end('two.')
   await sleep(50)
   const received = await text(client)
@@ -177,11 +169,7 @@ test('a caller who does not read and has ended gets the answer, whatever was sen
 
 test('while the server closes, an answer that is being read is read to its end', async () => {
   await using world = await open()
-  const { client, served } = await world.connection()
-  client.pause()
-  client.write('one.')
-  await until(() => world.asked.length === 1)
-  world.asked[0]?.answer(large)
+  const { client, served } = await answeredUnread(world)
   await sleep(20)
   world.close()
   served.closeIfIdle()
@@ -235,6 +223,16 @@ test('while the server closes, idle connections end and the others get their ans
   world.asked[1]?.answer('body')
   assert.match(await text(busy), /Connection: close\r\n\r\nbody$/)
 })
+
+/** A large answer is on its way to somebody who does not read. */
+async function answeredUnread(world: World) {
+  const opened = await world.connection()
+  opened.client.pause()
+  opened.client.write('one.')
+  await until(() => world.asked.length === 1)
+  world.asked[0]?.answer(large)
+  return opened
+}
 
 function piecesOf(body: string | Buffer): Pick<Wire, 'text' | 'rest'> {
   return typeof body === 'string' ? { text: body, rest: undefined } : { text: '', rest: body }
